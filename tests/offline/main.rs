@@ -13,6 +13,7 @@ mod dataset;
 mod export;
 mod findings;
 mod hdf5_functions;
+mod html;
 mod metrics_doc;
 mod names;
 mod netcdf_functions;

@@ -14,7 +14,35 @@ function section(title, note) {
 
 // Draws a section when the selection changes; draw returns what of the selection does not apply there.
 function view(box, draw) {
-  views.push(() => { box.limits.textContent = draw() || ""; });
+  views.push({ box, due: true, draw: () => { box.limits.textContent = draw() || ""; } });
+}
+
+function drawView(one) {
+  one.due = false;
+  one.draw();
+}
+
+// What is in sight at once, the rest one by one, so that the page answers meanwhile.
+function redraw() {
+  const inSight = views.filter(({ box }) => {
+    const { top, bottom } = box.getBoundingClientRect();
+    return bottom > 0 && top < window.innerHeight;
+  });
+  for (const one of views) one.due = true;
+  inSight.forEach(drawView);
+  drawLater();
+}
+
+let waiting = null;
+
+function drawLater() {
+  clearTimeout(waiting);
+  waiting = setTimeout(() => {
+    const next = views.find(({ due }) => due);
+    if (!next) return;
+    drawView(next);
+    drawLater();
+  });
 }
 
 function time(cube) {
@@ -69,18 +97,20 @@ function ranksSection() {
   const box = section("Ranks over time", "A row is a rank, or a process without one." + group);
   const label = (at) => rankLabel(at * cube.rankStep, Math.min((at + 1) * cube.rankStep, trace.ranks.length) - 1);
   const ranks = (r0, r1) => ({ r0: r0 * cube.rankStep, r1: Math.min((r1 + 1) * cube.rankStep, trace.ranks.length) - 1 });
+  // The last row, of calls whose process is not known, is there only where it has any.
+  const used = cube.rank.reduce((most, rank) => Math.max(most, rank + 1), 1);
   const maps = DIRECTIONS.map((direction) => new HeatMap(box, { label: "Rank by time: " + direction, row: label, time: time(cube),
     show: (v) => format[state.measure](v), pick: (p) => picked(p, cube, ranks) }));
   const table = new Table(box, "By rank", [
     { head: "rank or process", value: (r) => label(r.key), press: (r) => select(ranks(r.key, r.key)) }, ...FIGURES,
   ]);
   view(box, () => {
-    const sums = DIRECTIONS.map(() => new Float64Array(cube.ranks * cube.bins));
+    const sums = DIRECTIONS.map(() => new Float64Array(used * cube.bins));
     cube.each(filterBut("r0", "r1", "b0", "b1"), (i) => {
       sums[cube.side[i] % 3][cube.rank[i] * cube.bins + cube.bin[i]] += cube.values[state.measure][i];
     });
     const { r0, r1 } = cube.range(state);
-    maps.forEach((map, at) => map.set(cube.ranks, cube.bins, sums[at], chosen(cube, { r0, r1 })));
+    maps.forEach((map, at) => map.set(used, cube.bins, sums[at], chosen(cube, { r0, r1 })));
     table.set(sumsBy(filterBut(), (i) => cube.rank[i]).sort((a, b) => a.key - b.key));
     return cube.coarser(state);
   });
@@ -322,7 +352,7 @@ function themes() {
   setTheme(wanted());
   dark.addEventListener("change", apply);
   document.getElementById("theme").addEventListener("click", () => { own = wanted() === "dark" ? "light" : "dark"; apply(); });
-  window.addEventListener("beforeprint", () => { setTheme("light"); select({}); });
+  window.addEventListener("beforeprint", () => { setTheme("light"); views.forEach(drawView); });
   window.addEventListener("afterprint", apply);
 }
 
@@ -333,7 +363,7 @@ function start() {
   drawFindings(section("Findings"));
   for (const build of [layersSection, timeSection, ranksSection, filesSection, sizesSection, latencySection, treeSection, collectivesSection, devicesSection, imbalanceSection]) build();
   drawCoverage(section("Coverage"));
-  onChange(() => views.forEach((draw) => draw()));
+  onChange(redraw);
   let width = window.innerWidth;
   window.addEventListener("resize", () => { if (window.innerWidth !== width) { width = window.innerWidth; select({}); } });
   select({});
