@@ -62,7 +62,7 @@ impl Ranks {
         let of_process = known.iter().filter_map(row).collect();
         let mut labels: Vec<String> = rows.into_values().collect();
         labels.push("process not known".to_owned());
-        let step = labels.len().div_ceil(RANKS_MAX);
+        let step = (labels.len() - 1).div_ceil(RANKS_MAX).max(1);
         Ok(Self { labels, of_rank, of_process, step })
     }
 
