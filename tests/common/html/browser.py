@@ -10,7 +10,7 @@ import time
 
 import websocket
 
-KEYS = {"Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "End": 35}
+KEYS = {"Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "End": 35, "Home": 36}
 
 
 class Page:
@@ -62,9 +62,9 @@ class Page:
     def _event(self, method, params):
         if method == "Runtime.exceptionThrown":
             self.errors.append(json.dumps(params["exceptionDetails"])[:2000])
-        elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
+        elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "assert"):
             self.errors.append(json.dumps(params["args"])[:2000])
-        elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
+        elif method == "Log.entryAdded" and params["entry"]["level"] == "error":
             self.errors.append(params["entry"]["text"])
         elif method == "Network.requestWillBeSent":
             self.requests.append(params["request"]["url"])

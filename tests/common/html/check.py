@@ -34,19 +34,19 @@ class Dataset:
             except duckdb.IOException:
                 pass  # An aggregate run has no table of calls.
         if self.aggregate:
-            self.db.sql("""CREATE VIEW some AS SELECT process_ix, layer, kind, rank, pid, file_id, from_ns AS began, calls AS n, bytes, dur_ns AS ns,
+            self.db.sql("""CREATE VIEW rows_of AS SELECT process_ix, layer, kind, rank, pid, file_id, from_ns AS began, calls AS n, bytes, dur_ns AS ns,
                            self_ns, errors FROM file_rollup WHERE layer <> 'block'""")
         else:
             # Datasets of earlier versions have not all columns.
             known = self.db.sql("FROM spans").columns
             layer_ns, probe_ns = (name if name in known else "NULL::BIGINT" for name in ("layer_ns", "probe_ns"))
-            self.db.sql(f"""CREATE VIEW some AS SELECT process_ix, layer, kind, rank, pid, file_id, start_ns AS began, 1 AS n, bytes,
+            self.db.sql(f"""CREATE VIEW rows_of AS SELECT process_ix, layer, kind, rank, pid, file_id, start_ns AS began, 1 AS n, bytes,
                            coalesce({layer_ns}, dur_ns - coalesce({probe_ns}, 0)) AS ns, (errno <> 0)::INT AS errors
                            FROM spans WHERE layer_top AND flags & 512 = 0""")
 
         # A process may have made calls before it had a rank.
         self.db.sql("""CREATE VIEW calls AS SELECT s.* REPLACE (coalesce(p.rank, s.rank) AS rank)
-                       FROM some s LEFT JOIN (SELECT DISTINCT process_ix AS ix, rank FROM processes WHERE rank IS NOT NULL) p ON p.ix = s.process_ix""")
+                       FROM rows_of s LEFT JOIN (SELECT DISTINCT process_ix AS ix, rank FROM processes WHERE rank IS NOT NULL) p ON p.ix = s.process_ix""")
 
     def one(self, query):
         return self.db.sql(query).fetchall()[0]
@@ -62,7 +62,8 @@ class Dataset:
             labels = self.page.ask("trace.ranks.slice(state.r0, state.r1 + 1)")
             ranks = [label.split()[1] for label in labels if label.startswith("rank ")] or ["NULL"]
             pids = [label.split()[1] for label in labels if label.startswith("pid ")] or ["NULL"]
-            parts.append(f"(rank IN ({','.join(ranks)}) OR (rank IS NULL AND pid IN ({','.join(pids)})))")
+            nobody = " OR (rank IS NULL AND pid IS NULL)" if "process not known" in labels else ""
+            parts.append(f"(rank IN ({','.join(ranks)}) OR (rank IS NULL AND pid IN ({','.join(pids)})){nobody})")
         if state["b0"] is not None:
             parts.append(f"least(greatest(began, 0) // {self.bin_ns}, {self.bins - 1}) BETWEEN {state['b0']} AND {state['b1']}")
         return " AND ".join(parts)
@@ -125,19 +126,22 @@ def selections(page, data, times):
     rank = agree(page, data, "a rank by the keyboard")
     assert (rank != whole or len(rows) == 1) and page.ask("state.r0 !== null && state.b0 === null")
     page.press("Escape")
-    page.press("End")
-    for _ in range(page.ask("cubes.calls.bins") * 3 // 4):
-        page.press("ArrowLeft", shift=True)
+    # Sums of a short run have one period, at its begin.
+    bins = page.ask("cubes.calls.bins")
+    late = page.ask(f"cubes.calls.bin.some((bin, i) => bin > {bins // 4} && cubes.calls.layer[i] === state.layer)")
+    page.press("End" if late else "Home")
+    for _ in range(bins * 3 // 4):
+        page.press("ArrowLeft" if late else "ArrowRight", shift=True)
     page.press("t")
-    late = agree(page, data, "a time by the keyboard")
-    assert late[0] < whole[0] and page.ask("state.r0 === null && state.b0 > 0")
+    part = agree(page, data, "a time by the keyboard")
+    assert (part[0] < whole[0] or not late) and page.ask("state.r0 === null && state.b0 !== null && state.b1 - state.b0 < 399")
     page.press("Escape")
 
     box = page.ask("""(() => { const b = document.activeElement.getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()""")
     left, top, width, height = box
-    page.drag((left + 160, top + 2), (left + 150 + (width - 150) * 0.7, top + (height - 22) * 0.6))
+    page.drag((left + 151, top + 2), (left + 150 + (width - 150) * 0.7, top + (height - 22) * 0.6))
     both = agree(page, data, "ranks and time by the mouse")
-    assert page.ask("state.r0 !== null && state.b0 !== null") and both[0] < whole[0]
+    assert page.ask("state.r0 !== null && state.b0 !== null") and (both[0] < whole[0] or not late)
     page.press("Escape")
     for change in ("{r0: 0, r1: 0}", "{file: 0}", "{b0: 10, b1: 200}", "{...NONE}", "{measure: 'calls'}"):
         timed(page, f"select({change})", times)
