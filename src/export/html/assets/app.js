@@ -93,24 +93,29 @@ function timeSection() {
 
 function ranksSection() {
   const cube = cubes.calls;
-  const group = cube.rankStep > 1 ? " So many ranks share a row here: " + cube.rankStep + "." : "";
-  const box = section("Ranks over time", "A row is a rank, or a process without one." + group);
-  const label = (at) => rankLabel(at * cube.rankStep, Math.min((at + 1) * cube.rankStep, trace.ranks.length) - 1);
-  const ranks = (r0, r1) => ({ r0: r0 * cube.rankStep, r1: Math.min((r1 + 1) * cube.rankStep, trace.ranks.length) - 1 });
   // The last row, of calls whose process is not known, is there only where it has any.
   const used = cube.rank.reduce((most, rank) => Math.max(most, rank + 1), 1);
-  const maps = DIRECTIONS.map((direction) => new HeatMap(box, { label: "Rank by time: " + direction, row: label, time: time(cube),
-    show: (v) => format[state.measure](v), pick: (p) => picked(p, cube, ranks) }));
+  const fold = Math.ceil(used / MOST_ROWS);
+  const rows = Math.ceil(used / fold);
+  const group = fold * cube.rankStep > 1 ? " So many ranks share a row of the pictures: " + fold * cube.rankStep + "; of the table: " + cube.rankStep + "." : "";
+  const box = section("Ranks over time", "A row is a rank, or a process without one." + group);
+  const last = (at, step) => Math.min((at + 1) * step, trace.ranks.length) - 1;
+  const label = (step) => (at) => rankLabel(at * step, last(at, step));
+  const ranks = (step) => (r0, r1) => ({ r0: r0 * step, r1: last(r1, step) });
+  const step = fold * cube.rankStep;
+  const maps = DIRECTIONS.map((direction) => new HeatMap(box, { label: "Rank by time: " + direction, row: label(step), time: time(cube),
+    show: (v) => format[state.measure](v), pick: (p) => picked(p, cube, ranks(step)) }));
   const table = new Table(box, "By rank", [
-    { head: "rank or process", value: (r) => label(r.key), press: (r) => select(ranks(r.key, r.key)) }, ...FIGURES,
+    { head: "rank or process", value: (r) => label(cube.rankStep)(r.key), press: (r) => select(ranks(cube.rankStep)(r.key, r.key)) }, ...FIGURES,
   ]);
+  const row = (at) => Math.min(Math.floor(at / fold), rows - 1);
   view(box, () => {
-    const sums = DIRECTIONS.map(() => new Float64Array(used * cube.bins));
+    const sums = DIRECTIONS.map(() => new Float64Array(rows * cube.bins));
     cube.each(filterBut("r0", "r1", "b0", "b1"), (i) => {
-      sums[cube.side[i] % 3][cube.rank[i] * cube.bins + cube.bin[i]] += cube.values[state.measure][i];
+      sums[cube.side[i] % 3][row(cube.rank[i]) * cube.bins + cube.bin[i]] += cube.values[state.measure][i];
     });
     const { r0, r1 } = cube.range(state);
-    maps.forEach((map, at) => map.set(used, cube.bins, sums[at], chosen(cube, { r0, r1 })));
+    maps.forEach((map, at) => map.set(rows, cube.bins, sums[at], chosen(cube, { r0: row(r0), r1: row(r1) })));
     table.set(sumsBy(filterBut(), (i) => cube.rank[i]).sort((a, b) => a.key - b.key));
     return cube.coarser(state);
   });

@@ -1,5 +1,6 @@
 // A heat map on a canvas: rows by time, selected by mouse and keyboard.
 
+// Rows of a map at most: a screen has no more pixels for them.
 const MOST_ROWS = 512;
 const LEFT = 150;
 const BOTTOM = 22;
@@ -34,22 +35,11 @@ class HeatMap {
 
   // values: rows x bins; chosen: the selected part, { r0, r1, b0, b1 } in rows and bins, null: all.
   set(rows, bins, values, chosen) {
-    this.group = Math.ceil(rows / MOST_ROWS);
-    const drawn = Math.ceil(rows / this.group);
     this.values = values;
-    if (this.group > 1) {
-      this.values = new Float64Array(drawn * bins);
-      for (let i = 0; i < values.length; i += 1) {
-        this.values[Math.floor(Math.floor(i / bins) / this.group) * bins + (i % bins)] += values[i];
-      }
-    }
-    this.shape = { rows: drawn, bins, all: rows };
-    const to = (at, by, otherwise) => (at === null ? otherwise : Math.floor(at / by));
-    this.chosen = {
-      r0: to(chosen.r0, this.group, 0), r1: to(chosen.r1, this.group, drawn - 1),
-      b0: to(chosen.b0, 1, 0), b1: to(chosen.b1, 1, bins - 1),
-    };
-    for (const side of ["r0", "r1"]) this.cursor[side] = Math.min(this.cursor[side], drawn - 1);
+    this.shape = { rows, bins };
+    const { r0, r1, b0, b1 } = chosen;
+    this.chosen = { r0: r0 ?? 0, r1: r1 ?? rows - 1, b0: b0 ?? 0, b1: b1 ?? bins - 1 };
+    for (const side of ["r0", "r1"]) this.cursor[side] = Math.min(this.cursor[side], rows - 1);
     for (const side of ["b0", "b1"]) this.cursor[side] = Math.min(this.cursor[side], bins - 1);
     this.draw();
   }
@@ -129,7 +119,7 @@ class HeatMap {
     context.textAlign = "right";
     const every = Math.max(1, Math.ceil((rows * 14) / this.plot.height));
     for (let row = 0; row < rows; row += every) {
-      const text = visible(this.spec.row(row * this.group));
+      const text = visible(this.spec.row(row));
       const cut = text.length > 22 ? "…" + text.slice(-21) : text;
       context.fillText(cut, LEFT - 6, this.y(row + 0.5), LEFT - 10);
     }
@@ -200,10 +190,7 @@ class HeatMap {
   pick(rowOnly, binOnly) {
     const { r0, r1, b0, b1 } = this.cursor;
     const picked = {};
-    if (!binOnly) {
-      picked.r0 = Math.min(r0, r1) * this.group;
-      picked.r1 = Math.min((Math.max(r0, r1) + 1) * this.group, this.shape.all) - 1;
-    }
+    if (!binOnly) Object.assign(picked, { r0: Math.min(r0, r1), r1: Math.max(r0, r1) });
     if (!rowOnly) Object.assign(picked, { b0: Math.min(b0, b1), b1: Math.max(b0, b1) });
     this.spec.pick(picked);
   }
@@ -218,9 +205,7 @@ class HeatMap {
     for (let row = r0; row <= r1; row += 1) {
       for (let bin = b0; bin <= b1; bin += 1) sum += this.values[row * this.shape.bins + bin];
     }
-    const last = Math.min((r1 + 1) * this.group, this.shape.all) - 1;
-    const first = this.spec.row(r0 * this.group);
-    const rows = r0 * this.group === last ? first : first + " to " + this.spec.row(last);
+    const rows = r0 === r1 ? this.spec.row(r0) : this.spec.row(r0) + " to " + this.spec.row(r1);
     this.about.textContent = visible(rows + ", " + this.spec.time(b0) + " to " + this.spec.time(b1 + 1) + ": " + this.spec.show(sum));
   }
 }
