@@ -91,9 +91,12 @@ fn show(action: &Action) -> anyhow::Result<u8> {
     let mut out = io::stdout().lock();
     let mut code = 0;
     match action {
-        Action::Report { dir, json, rules, fail_on } => {
+        Action::Report { dir, json, rules, fail_on, html } => {
             let config = rules.as_deref().map_or_else(|| Ok(Config::default()), Config::read)?;
-            let found = export::report::run_with(dir, *json, (&config, &sql::rows), &mut out)?;
+            let found = match html {
+                Some(file) => export::html::run(dir, file, (&config, &sql::rows))?,
+                None => export::report::run_with(dir, *json, (&config, &sql::rows), &mut out)?,
+            };
             if fail_on.is_some_and(|limit| found.iter().any(|finding| limit.applies(finding))) {
                 code = FOUND;
             }

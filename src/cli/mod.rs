@@ -263,6 +263,9 @@ pub enum Action {
         /// Exit with 3 when something was found: by this rule, or at least as severe as `warn` or `critical`
         #[arg(long, value_name = "RULE|warn|critical", value_parser = values::which)]
         fail_on: Option<Which>,
+        /// Write one HTML file with pictures that filter each other, which opens without a network: a new file
+        #[arg(long, value_name = "FILE", conflicts_with = "json")]
+        html: Option<PathBuf>,
     },
     /// What changed between two runs, or between several on each side: compare A1 A2 -- B1 B2
     Compare {

@@ -5,6 +5,7 @@ mod files;
 mod flight;
 pub mod formats;
 pub mod programs;
+pub mod html;
 pub mod reading;
 pub mod report;
 mod rotating;

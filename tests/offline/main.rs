@@ -14,6 +14,7 @@ mod export;
 mod exports_otf2_darshan;
 mod findings;
 mod hdf5_functions;
+mod html;
 mod metrics_doc;
 mod names;
 mod netcdf_functions;

@@ -97,7 +97,7 @@ pub const PACKAGES: &[Package] = &[
     package("gdb", "gdb", Sign::Program("gdb"), "the tests run it beside a trace"),
     package("bubblewrap", "bubblewrap", Sign::Program("bwrap"), "the tests trace it"),
     package("sudo", "sudo", Sign::Program("sudo"), "the tests trace it"),
-    package("chromium", "chromium", Sign::Program("chromium"), "the tests trace it"),
+    package("chromium", "chromium", Sign::Program("chromium"), "the tests trace it, and open HTML reports"),
     package("git", "git", Sign::Program("git"), "the tests trace it"),
     package("sqlite3", "sqlite", Sign::Program("sqlite3"), "the tests trace it"),
     PERF,

@@ -16,7 +16,7 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -290,6 +290,22 @@ pub fn run_with(
     };
     out.write_all(body.as_bytes()).context("cannot write the report")?;
     Ok(each.iter_mut().flat_map(|(_, report)| std::mem::take(&mut report.findings.findings)).collect())
+}
+
+/// The datasets in a directory as one run, and its report.
+///
+/// # Errors
+/// When there is no readable dataset, or there are runs that have nothing to do with each other.
+pub fn single(dir: &Path, (config, ask): (&Config, Ask<'_>)) -> Result<(Union, Report)> {
+    let mut runs = Union::open_related(dir)?;
+    let firsts: Vec<String> = runs.iter().filter_map(|run| directories(run).into_iter().next()).collect();
+    let (Some(mut run), true) = (runs.pop(), runs.is_empty()) else {
+        let number = firsts.len();
+        bail!("there are {number} runs that have nothing to do with each other; give one: {}", firsts.join(", "));
+    };
+    let mut report = build_with(&mut run, config)?;
+    report.add_own(config, Some(dir), ask);
+    Ok((run, report))
 }
 
 fn directories(run: &Union) -> Vec<String> {

@@ -1,0 +1,47 @@
+"use strict";
+// Text for people, and elements. Every text goes in as text, never as markup.
+
+const DIRECTIONS = ["read", "write", "other"];
+
+// Characters that change what is seen without being seen are shown by their numbers.
+function visible(text) {
+  return String(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u034f\u115f\u1160\u3164\uffa0\ufe00-\ufe0f]/gu,
+    (c) => "\\u{" + c.codePointAt(0).toString(16) + "}");
+}
+
+function digits(value) {
+  return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
+}
+
+function scaled(value, step, units) {
+  let at = 0;
+  while (Math.abs(value) >= step && at < units.length - 1) { value /= step; at += 1; }
+  return (at === 0 ? String(Math.round(value)) : digits(value)) + " " + units[at];
+}
+
+const format = {
+  bytes: (n) => scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]),
+  ns: (n) => (n < 60e9 ? scaled(n, 1000, ["ns", "us", "ms", "s"]) : digits(n / 1e9) + " s"),
+  calls: (n) => Math.round(n).toLocaleString("en"),
+  errors: (n) => Math.round(n).toLocaleString("en"),
+  percent: (part) => (part * 100).toFixed(1) + "%",
+};
+
+// An element with attributes and children: strings become text; "on..." are listeners.
+function el(tag, attributes, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined) element.setAttribute(name, value);
+  }
+  element.append(...children.flat().map((child) => (child instanceof Node ? child : visible(child))));
+  return element;
+}
+
+// Colours of the theme: asking for the style of an element is slow.
+const colors = new Map();
+
+function color(name) {
+  if (!colors.has(name)) colors.set(name, getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim());
+  return colors.get(name);
+}
