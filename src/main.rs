@@ -90,9 +90,11 @@ fn show(action: &Action) -> anyhow::Result<u8> {
     let mut out = io::stdout().lock();
     let mut code = 0;
     match action {
-        Action::Report { dir, json, rules, fail_on } => {
+        Action::Report { dir, shown, rules, fail_on } => {
             let config = rules.as_deref().map_or_else(|| Ok(Config::default()), Config::read)?;
-            let found = export::report::run_with(dir, *json, (&config, &sql::rows), &mut out)?;
+            let (format, look, only) = (shown.format(), shown.look(&out), shown.only());
+            let wish = export::report::Wish { format, look, config, ask: &sql::rows, only };
+            let found = export::report::run_with(dir, &wish, &mut out)?;
             if fail_on.is_some_and(|limit| found.iter().any(|finding| limit.applies(finding))) {
                 code = FOUND;
             }

@@ -1,6 +1,7 @@
 //! The command line, and nothing behind it.
 
 pub mod detail;
+pub mod look;
 pub mod trigger;
 mod values;
 
@@ -10,6 +11,7 @@ use crate::analysis::findings::Which;
 use crate::batch::Batch;
 use crate::catalog::Phase;
 use crate::cli::detail::Detail;
+use crate::cli::look::ReportArgs;
 use crate::cli::trigger::Trigger;
 use crate::cli::values::{
     budget, disk_size, filter, layer_choice, library_layer, period, phase, pid, seconds, size, stacks,
@@ -251,9 +253,8 @@ pub enum Action {
     Report {
         /// The dataset, or a directory with those of several nodes or periods
         dir: PathBuf,
-        /// Machine-readable
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        shown: ReportArgs,
         /// Change thresholds of rules, or switch rules off: a table for each rule, as [sync-per-record] with calls = 50 or
         /// off = true
         #[arg(long, value_name = "FILE")]

@@ -76,6 +76,11 @@ impl Filter {
         self.root.is_of_sums()
     }
 
+    /// Does it look at paths of files?
+    pub fn is_of_paths(&self) -> bool {
+        self.root.is_of_paths()
+    }
+
     /// The same condition on rows of the dataset's `spans`, in SQL.
     pub fn sql(&self) -> String {
         self.root.sql()
@@ -121,6 +126,15 @@ impl Node {
             Self::Not(one) => one.is_of_sums(),
             Self::Layers(_) | Self::Kinds(_) | Self::Text(..) => true,
             Self::Number(what, _) => matches!(what, Numbers::Pid | Numbers::Rank),
+        }
+    }
+
+    fn is_of_paths(&self) -> bool {
+        match self {
+            Self::And(all) | Self::Or(all) => all.iter().any(Self::is_of_paths),
+            Self::Not(one) => one.is_of_paths(),
+            Self::Text(what, _) => *what == Texts::File,
+            Self::Layers(_) | Self::Kinds(_) | Self::Number(..) => false,
         }
     }
 
