@@ -439,6 +439,17 @@ fn shown_together(dir: &Path, report: &report::Report) {
 }
 
 #[test]
+fn the_text_of_two_nodes() {
+    let dir = tempfile::tempdir().unwrap();
+    for n in 0..2 {
+        write_of(NODES[n].0, &dir.path().join(NODES[n].0), node(n));
+    }
+    let mut out = Vec::new();
+    report::run(dir.path(), false, &mut out).unwrap();
+    insta::assert_snapshot!(String::from_utf8(out).unwrap());
+}
+
+#[test]
 fn runs_that_have_nothing_to_do_with_each_other_have_a_report_each() {
     let dir = tempfile::tempdir().unwrap();
     let run = |name: &str, host: &str, command: &str, wall: i64| {

@@ -9,7 +9,8 @@ mod text;
 use anyhow::{Result, bail};
 
 use crate::export::report::Report;
-use crate::export::report::render::style::Tone;
+use crate::export::report::render::style::{Line, Tone};
+use crate::text::wrapped;
 pub use sections::{SECTIONS, Section, section};
 use table::Table;
 
@@ -42,6 +43,11 @@ impl Look {
     /// Columns of sentences.
     fn prose(&self) -> usize {
         self.columns().min(WIDTH)
+    }
+
+    /// Lines of a sentence.
+    fn sentence(&self, tone: Tone, text: &str) -> Vec<Line> {
+        wrapped(text, self.prose()).into_iter().map(|line| Line::of(tone, line)).collect()
     }
 }
 
@@ -121,11 +127,11 @@ impl Report {
             Some(text) => text(self, look),
             None => table.lines(look.columns(), look.top),
         };
-        let print = |line: &style::Line| line.print(look.columns(), look.colours) + "\n";
+        let print = |line: &Line| line.print(look.columns(), look.colours) + "\n";
         let mut out: String = lines.iter().map(print).collect();
         // What ran needs no title.
         if section.name != SECTIONS[0].name {
-            let title = print(&style::Line::of(Tone::Strong, (section.title)(self)));
+            let title = print(&Line::of(Tone::Strong, (section.title)(self)));
             let none = if lines.is_empty() { "  nothing\n" } else { "" };
             out = format!("\n{title}{none}{out}");
         }

@@ -7,7 +7,7 @@ use crate::export::report::render::table::{Cell, Column, Table, Value};
 use crate::export::report::render::text::run::software;
 use crate::export::report::render::{Look, plural};
 use crate::export::report::{LayerCoverage, LossRow, Report};
-use crate::text::{escape, wrapped};
+use crate::text::escape;
 use crate::vocabulary::Layer;
 
 /// Programs shown that could not be looked into.
@@ -71,9 +71,7 @@ pub fn losses(report: &Report) -> Table {
 pub fn lines(report: &Report, look: &Look) -> Vec<Line> {
     let all = look.coverage || look.sections.iter().flatten().any(|section| section.name == "coverage");
     let mut lines = Vec::new();
-    let mut add = |tone, text: String| {
-        lines.extend(wrapped(&text, look.prose()).into_iter().map(|line| Line::of(tone, line)));
-    };
+    let mut add = |tone, text: String| lines.extend(look.sentence(tone, &text));
     if all {
         for layer in report.coverage.iter().filter(|layer| counts(report, layer)) {
             add(Tone::Plain, format!("  {:<9} {}", layer.layer, whole(layer, seen(report, layer))));
@@ -91,12 +89,13 @@ pub fn lines(report: &Report, look: &Look) -> Vec<Line> {
     }
     let programs = if all { usize::MAX } else { OPAQUE };
     for program in report.opaque.iter().take(programs) {
-        add(Tone::Warn, format!("  not seen into {}", escape(&program.program)));
-        add(Tone::Plain, format!("    {}", escape(&program.reason)));
+        lines.push(Line::of(Tone::Warn, format!("  not seen into {}", escape(&program.program))));
+        lines.push(Line::plain(format!("    {}", escape(&program.reason))));
     }
+    let mut add = |tone, text: String| lines.extend(look.sentence(tone, &text));
     let more = report.opaque.len().saturating_sub(programs);
     if more > 0 {
-        add(Tone::Warn, format!("  nor into {} more (--coverage)", plural(more, "program", "programs")));
+        add(Tone::Warn, format!("  nor into {} (--coverage)", plural(more, "more program", "more programs")));
     }
     for (name, value) in software(report).into_iter().filter(|(name, _)| *name != "tracer") {
         add(Tone::Dim, format!("  {name} {value}"));

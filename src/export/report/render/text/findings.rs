@@ -5,7 +5,7 @@ use crate::export::report::Report;
 use crate::export::report::render::Look;
 use crate::export::report::render::style::{Line, Tone};
 use crate::export::report::render::table::{Cell, Column, Table, Value};
-use crate::text::{escape, percent, time, wrapped};
+use crate::text::{escape, percent, time};
 
 /// Findings shown; `--top` and JSON have more.
 const SHOWN: usize = 5;
@@ -48,9 +48,7 @@ pub fn lines(report: &Report, look: &Look) -> Vec<Line> {
     let of_run = |seconds: f64| format!("{} ({})", amount(seconds), share(seconds));
     let Findings { findings: found, looked_at, calls_s, not_evaluated, unexplained_s, .. } = &report.findings;
     let mut lines = Vec::new();
-    let mut add = |tone, text: String| {
-        lines.extend(wrapped(&text, look.prose()).into_iter().map(|line| Line::of(tone, line)));
-    };
+    let mut add = |tone, text: String| lines.extend(look.sentence(tone, &text));
     match (found.as_slice(), looked_at) {
         ([], 0) => add(Tone::Plain, "  no rule could be applied".to_owned()),
         ([], rules) => {
@@ -71,6 +69,10 @@ pub fn lines(report: &Report, look: &Look) -> Vec<Line> {
     if !found.is_empty() {
         let rest = of_run(*unexplained_s);
         add(Tone::Plain, format!("  of {} in calls no rule explains {rest}", of_run(*calls_s)));
+    }
+    if !found.is_empty() {
+        let see = "  to see it: rules show RULE has the condition and the query, report --json the spans";
+        add(Tone::Dim, see.to_owned());
     }
     if !not_evaluated.is_empty() {
         let rules: Vec<_> = not_evaluated.iter().map(|rule| rule.rule).collect();

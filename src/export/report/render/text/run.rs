@@ -3,8 +3,8 @@
 use crate::export::report::render::style::{Line, Tone};
 use crate::export::report::render::table::{Cell, Column, Table};
 use crate::export::report::render::{Look, plural};
-use crate::export::report::{LayerCoverage, Report, Tracing};
-use crate::text::{escape, percent, time, wrapped};
+use crate::export::report::{LayerCoverage, OpRow, Report, Tracing};
+use crate::text::{escape, percent, time};
 use crate::vocabulary::Layer;
 
 /// Page faults that waited for a device from which on the report mentions that it leaves them out: loading programs makes some.
@@ -64,6 +64,12 @@ fn special(report: &Report) -> Vec<(&'static str, String)> {
     if let Some(faults) = unrecorded_faults(report) {
         let why = "page faults that waited for a device: vfs in --layers records those on files";
         facts.push(("left out", format!("{faults} {why}")));
+    }
+    let unfinished = |op: &&OpRow| op.unfinished_calls > 0;
+    let of = |op: &OpRow| format!("{} ({})", escape(op.op), op.unfinished_calls);
+    let open: Vec<_> = report.layers.iter().flat_map(|layer| &layer.ops).filter(unfinished).map(of).collect();
+    if !open.is_empty() {
+        facts.push(("open", format!("calls unfinished at the end: {}", open.join(", "))));
     }
     let requests = |n: i64| plural(n as usize, "device request", "device requests");
     if h.requests_in_flight > 0 {
@@ -126,9 +132,7 @@ pub fn lines(report: &Report, look: &Look) -> Vec<Line> {
     let chosen = look.sections.iter().flatten().any(|section| section.name == "run");
     let more = if chosen { facts(report).split_off(3) } else { special(report) };
     lines.extend(more.into_iter().map(|(name, value)| Line::plain(format!("{name:<9} {value}"))));
-    for text in reservations(report) {
-        lines.extend(wrapped(&text, look.prose()).into_iter().map(|line| Line::of(Tone::Warn, line)));
-    }
+    lines.extend(reservations(report).iter().flat_map(|text| look.sentence(Tone::Warn, text)));
     lines
 }
 
