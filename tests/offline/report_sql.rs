@@ -237,6 +237,14 @@ fn recorded(name: &str) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
+fn small_runs_of_real_programs() {
+    for name in ["sqlite", "tar", "fio", "import", "hdf5"] {
+        let (_dir, path) = recorded(&format!("report/{name}"));
+        sql::compare(&path);
+    }
+}
+
+#[test]
 fn calls_of_real_programs() {
     let (_dir, path) = recorded("mpi_hdf5");
     sql::compare(&path);

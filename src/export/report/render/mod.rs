@@ -131,7 +131,7 @@ impl Report {
         let mut out: String = lines.iter().map(print).collect();
         // What ran needs no title.
         if section.name != SECTIONS[0].name {
-            let title = print(&Line::of(Tone::Strong, (section.title)(self)));
+            let title: String = look.sentence(Tone::Strong, &(section.title)(self)).iter().map(print).collect();
             let none = if lines.is_empty() { "  nothing\n" } else { "" };
             out = format!("\n{title}{none}{out}");
         }

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::export::report::Bytes;
 use crate::export::report::render::style::{Line, Tone};
-use crate::text::{bytes, columns, cut_end, cut_middle, escape, percent, ratio, time};
+use crate::text::{bytes, columns, cut_end, cut_middle, escape, percent, ratio, time, wrapped};
 
 /// The least width that names and paths are cut to before columns are left out.
 const NAME_MIN: usize = 20;
@@ -223,7 +223,8 @@ impl Table {
         if more > 0 {
             lines.push(Line::of(Tone::Dim, format!("  {more} more (--top)")));
         }
-        lines.extend(self.foot.iter().map(|line| Line::plain(format!("  {line}"))));
+        let foot = self.foot.iter().flat_map(|line| wrapped(&format!("  {line}"), width));
+        lines.extend(foot.map(Line::plain));
         lines
     }
 

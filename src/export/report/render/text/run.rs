@@ -118,16 +118,13 @@ pub fn lines(report: &Report, look: &Look) -> Vec<Line> {
     let start = h.start.as_deref().map_or_else(String::new, |start| format!("{}, ", escape(start)));
     let end = if h.end_recorded { "" } else { " to the last event (the end was not recorded)" };
     let host = h.host.as_deref().map_or_else(String::new, |host| format!(" on {}", escape(host)));
-    let kernel = h.kernel.as_deref().map_or_else(String::new, |kernel| format!(" (Linux {})", escape(kernel)));
     let tracing = report
         .tracing
         .as_ref()
         .map_or_else(String::new, |tracing| format!("; tracing took {} of it", percent(tracing.share)));
-    let took = format!("{start}{}{end}{tracing}; {}{host}{kernel}", time(h.duration_ns), traced(report));
-    let mut lines = vec![
-        Line::plain("command   ").then(Tone::Strong, known(h.command.as_deref())),
-        Line::plain(format!("run       {took}")),
-    ];
+    let took = format!("run       {start}{}{end}{host}: {}{tracing}", time(h.duration_ns), traced(report));
+    let mut lines = vec![Line::plain("command   ").then(Tone::Strong, known(h.command.as_deref()))];
+    lines.extend(look.sentence(Tone::Plain, &took));
     // Chosen by its name it is whole.
     let chosen = look.sections.iter().flatten().any(|section| section.name == "run");
     let more = if chosen { facts(report).split_off(3) } else { special(report) };
