@@ -60,16 +60,15 @@ fn all_sections() {
 
 #[test]
 fn lines_fit_and_have_no_colour_where_there_is_no_terminal() {
-    for name in ["report/sqlite", "report/tar", "report/fio", "report/import", "report/hdf5", "aggregate", "mpi_hdf5"] {
-        for width in [60, 80, 120, 200] {
-            for options in [&["--section", "all"][..], &["--coverage"], &["--top", "100"]] {
-                let columns = width.to_string();
-                let by_option = report(name, &[options, &["--width", &columns]].concat());
-                assert_eq!(by_option, output(name, options, &[("COLUMNS", &columns)]).unwrap());
-                for line in by_option.lines() {
-                    assert!(line.chars().count() <= width && !line.contains('\x1b'), "{name} {width}: {line}");
-                }
+    for name in ["report/sqlite", "report/hdf5", "aggregate"] {
+        for width in [60, 80, 200] {
+            let columns = width.to_string();
+            let all = ["--section", "all", "--top", "100"];
+            for line in output(name, &all, &[("COLUMNS", &columns)]).unwrap().lines() {
+                assert!(line.chars().count() <= width && !line.contains('\x1b'), "{name} {width}: {line}");
             }
+            let by_option = report(name, &["--width", &columns]);
+            assert_eq!(by_option, output(name, &[], &[("COLUMNS", &columns)]).unwrap());
         }
         assert!(!report(name, &["--section", "files", "--top", "1000"]).contains('…'), "{name}");
     }
