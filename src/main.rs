@@ -91,11 +91,13 @@ fn show(action: &Action) -> anyhow::Result<u8> {
     let mut out = io::stdout().lock();
     let mut code = 0;
     match action {
-        Action::Report { dir, json, rules, fail_on, html } => {
+        Action::Report { dir, shown, rules, fail_on, html } => {
             let config = rules.as_deref().map_or_else(|| Ok(Config::default()), Config::read)?;
+            let (format, look, only) = (shown.format(), shown.look(&out), shown.only());
+            let wish = export::report::Wish { format, look, config, ask: &sql::rows, only };
             let found = match html {
-                Some(file) => export::html::run(dir, file, (&config, &sql::rows))?,
-                None => export::report::run_with(dir, *json, (&config, &sql::rows), &mut out)?,
+                Some(file) => export::html::run(dir, file, &wish)?,
+                None => export::report::run_with(dir, &wish, &mut out)?,
             };
             if fail_on.is_some_and(|limit| found.iter().any(|finding| limit.applies(finding))) {
                 code = FOUND;

@@ -124,6 +124,16 @@ pub fn cut_start(text: &str, width: usize) -> String {
     reversed(&cut_end(&reversed(text), width))
 }
 
+/// The text in at most `width` columns, its middle cut: of a path both where it is and its name matter, the name more.
+pub fn cut_middle(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    let start = fitting(text, width.saturating_sub(1) * 2 / 5);
+    let end = cut_start(&text[start.len()..], width.saturating_sub(columns(start)));
+    format!("{start}{end}")
+}
+
 /// Three significant digits; whole numbers from 1000 on.
 fn three_digits(value: f64) -> String {
     match value.abs() {
@@ -281,6 +291,9 @@ mod tests {
     fn cuts_count_columns() {
         assert_eq!(cut_end("数数数", 4), "数…");
         assert_eq!(cut_start("/a/b/c", 4), "…b/c");
+        assert_eq!(cut_middle("/scratch/run/a.h5", 12), "/scr…un/a.h5");
+        assert_eq!(cut_middle("数数数数", 7), "数…数数");
+        assert_eq!([0, 1, 2].map(|n| cut_middle("abcd", n)), ["", "…", "…d"]);
         assert_eq!(cut_end("abc", 3), "abc");
         assert_eq!(cut_end("abc", 0), "");
     }

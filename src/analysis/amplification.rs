@@ -163,7 +163,14 @@ impl Chains {
 
     /// After all spans and requests: which calls the requests belong to, and what was asked for in operations that came
     /// after their parts. `each` gets every call that counts as asked by the program and was not known to do so before.
-    pub fn resolve(&mut self, source: &mut dyn Source, first: Nesting, each: &mut dyn FnMut(&Span)) -> Result<()> {
+    /// Only calls for which `counts` holds do.
+    pub fn resolve(
+        &mut self,
+        source: &mut dyn Source,
+        first: Nesting,
+        counts: &dyn Fn(&Span) -> bool,
+        each: &mut dyn FnMut(&Span),
+    ) -> Result<()> {
         self.links(source)?;
         self.overflow |= first.overflow();
         if !first.early && self.linked.is_empty() {
@@ -171,8 +178,11 @@ impl Chains {
         }
         let (mut before, mut nesting) = (Nesting::default(), first.again());
         source.spans(&mut |span| {
-            let around = nesting.of(span);
-            if let (None, Some(called)) = (before.of(span).asks, around.asks)
+            let (first, around) = (before.of(span), nesting.of(span));
+            if !counts(span) {
+                return Ok(());
+            }
+            if let (None, Some(called)) = (first.asks, around.asks)
                 && span.flags & flag::SUMMED == 0
             {
                 self.ask(span, called);

@@ -1,6 +1,6 @@
 //! The files that took the most time, the layers that touched them and the handles they were used through.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use anyhow::Result;
 use roaring::RoaringBitmap;
@@ -10,6 +10,7 @@ use crate::HashMap;
 use crate::analysis::calls::{Bytes, Figures};
 use crate::analysis::heavy::Heavy;
 use crate::analysis::losses::Quality;
+use crate::analysis::only::Only;
 use crate::analysis::source::Source;
 use crate::rows::{File, FileRollup, Handle, Span};
 use crate::vocabulary::{KINDS, Layer, flag};
@@ -150,8 +151,15 @@ impl Files {
         *kind = kind.saturating_add(row.calls);
     }
 
-    /// The top files with their handles, libraries last; roles and paths are filled in later, see [`described`].
-    pub fn finish(mut self, source: &mut dyn Source, quality: &Quality) -> Result<Finished> {
+    /// The top files, the first of them with their handles, libraries last; roles and paths are filled in later, see
+    /// [`described`].
+    pub fn finish(
+        mut self,
+        source: &mut dyn Source,
+        quality: &Quality,
+        only: &Only,
+        most: Option<usize>,
+    ) -> Result<Finished> {
         let files = self.all.len() as usize;
         let libraries = LibraryFiles {
             files: self.of_libraries.len(),
@@ -160,13 +168,15 @@ impl Files {
         if self.figures.recount() {
             let known = std::mem::take(&mut self.of_libraries);
             source.spans(&mut |span| {
-                if span.flags & flag::SUMMED == 0 {
+                if span.flags & flag::SUMMED == 0 && only.span(span) {
                     self.span(span);
                 }
                 Ok(())
             })?;
             source.sums(&mut |row| {
-                self.sums(row);
+                if only.sums(row) {
+                    self.sums(row);
+                }
                 Ok(())
             })?;
             self.of_libraries = known;
@@ -175,7 +185,7 @@ impl Files {
         let of_libraries = self.of_libraries.iter().map(|(id, layers)| (true, std::cmp::Reverse(time_ns(layers)), *id));
         let mut top: Vec<_> = data.chain(of_libraries).collect();
         top.sort_unstable();
-        top.truncate(TOP);
+        top.truncate(most.unwrap_or(TOP));
         // The last one shown of those that are no libraries; without any, whatever was let go is missing.
         let last = top.iter().rfind(|(library, ..)| !library).map_or(0, |(_, time, _)| time.0);
         let at_most = self.figures.let_go_at_most();
@@ -185,12 +195,13 @@ impl Files {
             Some(row(id, layers?, quality))
         };
         let mut rows: Vec<FileRow> = top.into_iter().filter_map(row).collect();
+        let shown: HashSet<i32> = rows.iter().take(TOP).map(|row| row.file_id).collect();
         let mut handles = HashMap::<i32, Handle>::default();
         let mut served = HashMap::<i32, &'static str>::default();
         source.handles(&mut |handle| {
             handles.remove(&handle.handle_id);
             served.extend(handle.implementation.map(|by| (handle.handle_id, by)));
-            if handle.file_id.is_some_and(|id| rows.iter().any(|row| row.file_id == id)) {
+            if handle.file_id.is_some_and(|id| shown.contains(&id)) {
                 handles.insert(handle.handle_id, handle.clone());
             }
             Ok(())
@@ -207,7 +218,7 @@ impl Files {
             }
             Ok(())
         })?;
-        for row in &mut rows {
+        for row in rows.iter_mut().take(TOP) {
             row.handles = forest(row.file_id, &handles, &objects);
         }
         Ok(Finished { rows, libraries, files, unseen_file_ns, mpiio })
@@ -346,7 +357,7 @@ mod tests {
                 files.span(span);
             }
         }
-        let found = files.finish(rows, &Quality::default()).unwrap();
+        let found = files.finish(rows, &Quality::default(), &Only::default(), None).unwrap();
         (found.files, found.unseen_file_ns, found.rows, found.libraries)
     }
 

@@ -122,7 +122,7 @@ impl Lookups {
 }
 
 /// What `ENOENT` and its like are called, and others by their number.
-fn name(errno: i16) -> String {
+pub fn name(errno: i16) -> String {
     match Errno::from_raw(errno.into()) {
         Errno::UnknownErrno => errno.to_string(),
         known => format!("{known:?}"),
@@ -130,7 +130,7 @@ fn name(errno: i16) -> String {
 }
 
 /// The directory that a path is in. Of one that starts nowhere it is not known.
-fn directory(path: &str) -> Option<&str> {
+pub fn directory(path: &str) -> Option<&str> {
     let (directory, _) = path.rsplit_once('/')?;
     Some(if directory.is_empty() { "/" } else { directory })
 }

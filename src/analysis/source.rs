@@ -36,6 +36,17 @@ pub struct Origin<'a> {
     pub id: i64,
 }
 
+/// The first id of each host.
+#[derive(Debug, Clone, Default)]
+pub struct Hosts(pub Vec<(i64, String)>);
+
+impl Hosts {
+    pub fn of(&self, id: i64) -> Option<&str> {
+        let at = self.0.partition_point(|(base, _)| *base <= id).checked_sub(1)?;
+        self.0.get(at).map(|(_, host)| host.as_str())
+    }
+}
+
 /// A dataset, several, or rows in memory. Of several rows with one id in a dimension table the last holds.
 pub trait Source {
     fn spans(&mut self, each: Each<Span>) -> Result<()>;
@@ -63,6 +74,11 @@ pub trait Source {
     /// Which dataset an id is from, if rows are of more than one.
     fn origin(&self, _thing: IdKind, _id: i64) -> Option<Origin<'_>> {
         None
+    }
+
+    /// From which id on ids are of which host, in order of ids: [`Self::origin`] while rows are read. Nothing of one dataset.
+    fn hosts(&self, _kind: IdKind) -> Hosts {
+        Hosts::default()
     }
 
     /// The nodes, in order of name, without what is known of their clocks.

@@ -1,6 +1,7 @@
 //! The command line, and nothing behind it.
 
 pub mod detail;
+pub mod look;
 mod query;
 pub mod trigger;
 mod values;
@@ -11,6 +12,7 @@ use crate::analysis::findings::Which;
 use crate::batch::Batch;
 use crate::catalog::Phase;
 use crate::cli::detail::Detail;
+use crate::cli::look::ReportArgs;
 use crate::cli::query::QueryArgs;
 use crate::cli::trigger::Trigger;
 use crate::cli::values::{
@@ -253,9 +255,8 @@ pub enum Action {
     Report {
         /// The dataset, or a directory with those of several nodes or periods
         dir: PathBuf,
-        /// Machine-readable
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        shown: ReportArgs,
         /// Change thresholds of rules, or switch rules off: a table for each rule, as [sync-per-record] with calls = 50 or
         /// off = true
         #[arg(long, value_name = "FILE")]
@@ -264,7 +265,8 @@ pub enum Action {
         #[arg(long, value_name = "RULE|warn|critical", value_parser = values::which)]
         fail_on: Option<Which>,
         /// Write one HTML file with pictures that filter each other, which opens without a network: a new file
-        #[arg(long, value_name = "FILE", conflicts_with = "json")]
+        #[arg(long, value_name = "FILE",
+              conflicts_with_all = ["json", "format", "section", "top", "sort", "filter", "coverage", "width"])]
         html: Option<PathBuf>,
     },
     /// What changed between two runs, or between several on each side: compare A1 A2 -- B1 B2

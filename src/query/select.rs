@@ -12,7 +12,7 @@ use crate::query::group::{Group, Owner};
 use crate::query::options::{By, Query};
 use crate::rows::{Block, FileRollup, Span};
 use crate::summary::facts;
-use crate::summary::filter::Facts;
+use crate::summary::filter::{Facts, Filter};
 use crate::vocabulary::{Kind, Layer};
 
 /// Calls of phases that are remembered.
@@ -84,7 +84,7 @@ impl<'a> Selection<'a> {
             own.ranks.extend(process.rank.map(|rank| (process.process_ix, rank)));
             Ok(())
         })?;
-        if query.filter.as_ref().is_some_and(|filter| filter.names_files()) {
+        if query.filter.as_ref().is_some_and(Filter::is_of_paths) {
             source.files(&mut |file| {
                 match &file.path {
                     Some(path) => own.paths.insert(file.file_id, path.clone()),

@@ -81,7 +81,8 @@ impl Ended {
 fn publish(args: &RecordArgs, destination: &mut Destination, report: &Report, several: bool) -> Result<()> {
     destination.find();
     if !args.show.batch && !several && !report.is_unwanted() {
-        report.write(|out| export::report::run(&destination.path, false, out))?;
+        let wish = export::report::Wish { look: report.look(), ..Default::default() };
+        report.write(|out| export::report::run_with(&destination.path, &wish, out).map(drop))?;
     }
     // Datasets of a flight recorder were reported when they were written.
     if args.flight.flight.is_none()

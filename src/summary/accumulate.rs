@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::analysis::calls::{Figures, Sums, asked, is_data};
 use crate::analysis::findings::Live;
+use crate::analysis::only::Condition;
 use crate::analysis::waiting;
 use crate::hist::bucket_of;
 use crate::rows::{DISCARD, FileRollup, Hist, PARTS, Rollup, Row, Span};
@@ -439,6 +440,24 @@ impl Summary {
         let kind = self.ops.chosen(Some(row.layer), Some(row.op)).next().map_or(Kind::Other, |(_, _, op)| op.kind);
         let n = u64::try_from(row.n).unwrap_or(0);
         self.ops.count((row.layer, row.op, kind), row.t_ns, what, row.bucket, n);
+    }
+}
+
+impl Condition for Filter {
+    fn text(&self) -> &str {
+        self.text()
+    }
+    fn holds(&self, span: &Span, path: Option<&str>) -> bool {
+        self.matches(&facts(span, path))
+    }
+    fn holds_of_sums(&self, row: &FileRollup, path: Option<&str>) -> bool {
+        self.matches(&facts_of_sums(row, path))
+    }
+    fn is_of_sums(&self) -> bool {
+        self.is_of_sums()
+    }
+    fn is_of_paths(&self) -> bool {
+        self.is_of_paths()
     }
 }
 

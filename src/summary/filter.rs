@@ -77,8 +77,8 @@ impl Filter {
     }
 
     /// Does it look at paths of files?
-    pub fn names_files(&self) -> bool {
-        self.root.names_files()
+    pub fn is_of_paths(&self) -> bool {
+        self.root.is_of_paths()
     }
 
     /// The same condition on rows of the dataset's `spans`, in SQL.
@@ -129,10 +129,10 @@ impl Node {
         }
     }
 
-    fn names_files(&self) -> bool {
+    fn is_of_paths(&self) -> bool {
         match self {
-            Self::And(all) | Self::Or(all) => all.iter().any(Self::names_files),
-            Self::Not(one) => one.names_files(),
+            Self::And(all) | Self::Or(all) => all.iter().any(Self::is_of_paths),
+            Self::Not(one) => one.is_of_paths(),
             Self::Text(what, _) => *what == Texts::File,
             Self::Layers(_) | Self::Kinds(_) | Self::Number(..) => false,
         }

@@ -178,6 +178,8 @@ for op in keys("phase", our_phases, sql_phases):
         same(f"phase {op} {key} unknown", unknown, of["unknown_calls"])
         same(f"phase {op} {key} time", layer["time_ns"], of["time_ns"])
 
+aggregate = report["header"]["aggregate"]
+
 # Files.
 # Where there is one dataset the report has no host of its rows.
 only = rows("SELECT any_value(host) AS host FROM datasets")[0]["host"]
@@ -221,6 +223,52 @@ if not report["failed_lookups"]["more"]:
 for key, ours in our_failed.items():
     for figure in ("calls", "paths", "time_ns"):
         same(f"failed look-up {key} {figure}", ours[figure], sql_failed[key][figure])
+
+# Failed calls by error and directory. Those that were only counted have no rows in SQL.
+sql_errors = index(rows("""SELECT host, layer, error,
+  CASE WHEN path LIKE '%/%' THEN coalesce(nullif(regexp_replace(path, '/[^/]*$', ''), ''), '/') END AS directory,
+  sum(calls)::BIGINT AS calls, sum(time_ns)::BIGINT AS time_ns FROM v_errors GROUP BY ALL"""), "host", "layer", "error", "directory")
+our_errors = {}
+for row in report["errors"]:
+    if row["error"] != "not recorded":
+        key = (row.get("host", only), row["layer"], row["error"].replace("EDEADLK", "EDEADLOCK"), row["directory"])
+        our_errors[key] = row
+if aggregate:
+    sql_errors = {}
+for key in keys("error", our_errors, sql_errors):
+    for figure in ("calls", "time_ns"):
+        same(f"error {key} {figure}", our_errors[key][figure], sql_errors[key][figure])
+
+# Reads and writes by size.
+sql_sizes = index(rows("""SELECT layer, kind, sum(n)::BIGINT AS calls, list(n ORDER BY class) AS sizes
+  FROM (SELECT layer, kind, class, sum(sizes[class])::BIGINT AS n
+        FROM file_sums, (SELECT unnest(range(1, 11)) AS class) WHERE kind IN ('read', 'write') AND layer <> 'block' GROUP BY ALL)
+  GROUP BY ALL HAVING sum(n) > 0"""), "layer", "kind")
+our_sizes = {key: row for key, row in index(report["sizes"], "layer", "kind").items() if row["calls"]}
+for key in keys("sizes", our_sizes, sql_sizes):
+    for figure in ("calls", "sizes"):
+        same(f"sizes {key} {figure}", our_sizes[key][figure], sql_sizes[key][figure])
+
+# Devices. Of requests that were summed up SQL has other rows.
+if not aggregate:
+    sql_devices = index(rows("FROM v_devices"), "host", "device", "dev")
+    our_devices = [row | {"host": row.get("host", only)} for row in report["devices"]]
+    figures_of = ("reads", "bytes_read", "writes", "bytes_written", "flushes", "discards", "queue_ns", "device_ns", "max_qdepth", "errors", "unfinished")
+    def figures_in(row):
+        name = row["device"] or f"{row['dev'] >> 20}:{row['dev'] & 0xfffff}"
+        return (row["host"], name, *(row[figure] or 0 for figure in figures_of))
+    same("devices", sorted(map(figures_in, our_devices), key=str), sorted(map(figures_in, sql_devices.values()), key=str))
+
+# Collective calls, rank by rank.
+sql_collective = index(rows("FROM v_aggregators WHERE path IS NOT NULL AND rank IS NOT NULL"), "path", "op", "rank")
+our_collective = {
+    (row["path"], row["op"], rank["rank"]): rank
+    for row in report["collectives"] if row["path"] is not None
+    for rank in row["ranks"] if rank["rank"] is not None
+}
+for key in keys("collective", our_collective, sql_collective):
+    for figure in ("collectives", "aggregated", "syscalls", "bytes"):
+        same(f"collective {key} {figure}", our_collective[key][figure], sql_collective[key][figure])
 
 # Ranks, or processes.
 sql_ranks = {}

@@ -25,6 +25,13 @@ pub fn scratch() -> TempDir {
     tempfile::tempdir_in(dir).unwrap()
 }
 
+/// Sections of the report on a dataset, with all rows.
+pub fn report_of(dir: &Path, sections: &str) -> String {
+    let out = tracer().arg("report").arg(dir).args(["--top", "10000", "--section", sections]).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
 /// The tracer, not under sudo, that cannot run for ever. What it keeps from run to run it shares with other tests only.
 pub fn tracer() -> Command {
     tracer_with_cache(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"))

@@ -12,8 +12,15 @@ use iotrace_bpf::vocabulary::{Kind, Layer};
 
 /// Title, colour, clear screen, lines, delete, a control character beyond ASCII, right-to-left override, an invisible space.
 const HOSTILE: &str = "a\x1b]0;owned\x07\x1b[31m\x1b[2J\r\nb\x7f\u{9b}31m\u{202e}c\u{200b}";
-const READERS: [&[&str]; 4] =
-    [&["report"], &["report", "--json"], &["replay", "--batch"], &["replay", "--batch", "--json"]];
+const READERS: [&[&str]; 7] = [
+    &["report"],
+    &["report", "--json"],
+    &["report", "--section", "all", "--width", "100"],
+    &["report", "--section", "all", "--format", "md"],
+    &["report", "--section", "files", "--format", "csv"],
+    &["replay", "--batch"],
+    &["replay", "--batch", "--json"],
+];
 
 fn acts(c: char) -> bool {
     c != '\n' && (c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'))

@@ -1,7 +1,7 @@
 //! The report on traces made by hand, whose figures are known exactly.
 
 use crate::common::trace::{Trace, file, handle, meta, process};
-use iotrace_bpf::export::report::{Bytes, Chain, LayerRow, OpRow, PhaseRow, Report, WIDTH, build};
+use iotrace_bpf::export::report::{Bytes, Chain, LayerRow, Look, OpRow, PhaseRow, Report, WIDTH, build};
 use iotrace_bpf::rows::{Coverage, File, Loss, Metric, Object, Row};
 use iotrace_bpf::vocabulary::{Kind, Layer, flag};
 
@@ -204,9 +204,9 @@ fn programs_that_cannot_be_looked_into_are_named() {
     let text = r.text(WIDTH);
     let named: Vec<_> = text.lines().filter(|l| l.contains("not seen into")).collect();
     assert_eq!(named, ["  not seen into /bin/0", "  not seen into /bin/1", "  not seen into /bin/2"]);
-    assert!(text.contains("    no symbols\n  nor into 2 programs more (--json)\n"), "{text}");
+    assert!(text.contains("    no symbols\n  nor into 2 more programs (--coverage)\n"), "{text}");
     // That is no probe of theirs that was refused.
-    assert!(text.contains("not covered (no probes): pnetcdf"), "{text}");
+    assert!(text.contains("not covered: netcdf, pnetcdf, mpi, vfs, fs"), "{text}");
 }
 
 #[test]
@@ -355,8 +355,10 @@ fn calls_left_out_on_purpose_are_reported() {
     t.row(metric(2, "excluded_calls", 7.0));
     t.row(metric(3, "requests_in_flight", 1.0));
     t.row(metric(3, "requests_end_unseen", 2.0));
-    let text = report(t).text(WIDTH);
-    assert!(text.contains("7 calls on sockets"), "{text}");
+    let report = report(t);
+    let text = report.text(WIDTH);
+    let look = Look { coverage: true, ..Look::default() };
+    assert!(report.shown(&look).unwrap().contains("7 calls on sockets"), "{text}");
     assert!(text.contains("1 device request had not completed"), "{text}");
     assert!(text.contains("the end of 2 device requests: not in times"), "{text}");
 }
@@ -508,7 +510,7 @@ fn nothing_is_a_report_too() {
     let r = build(&mut Vec::<Row>::new()).unwrap();
     assert!(r.layers.is_empty() && r.complete);
     let text = r.text(WIDTH);
-    assert!(text.contains("not covered (no probes): netcdf") && text.contains("no calls were recorded"), "{text}");
+    assert!(text.contains("not covered: netcdf") && text.contains("no rule could be applied"), "{text}");
     assert!(!r.header.end_recorded);
 }
 

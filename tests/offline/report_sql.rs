@@ -237,6 +237,14 @@ pub fn recorded(name: &str) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
+fn small_runs_of_real_programs() {
+    for name in ["sqlite", "tar", "fio", "import", "hdf5"] {
+        let (_dir, path) = recorded(&format!("report/{name}"));
+        sql::compare(&path);
+    }
+}
+
+#[test]
 fn calls_of_real_programs() {
     let (_dir, path) = recorded("mpi_hdf5");
     sql::compare(&path);
@@ -436,6 +444,17 @@ fn shown_together(dir: &Path, report: &report::Report) {
     assert!((imbalance.bytes_max_over_mean - all.bytes_max_to_mean.unwrap()).abs() < 1e-9, "{imbalance:?} {all:?}");
     let processes = replay.snapshot(&Focus { screen: Screen::Processes, ..Focus::default() });
     assert_eq!(processes.processes.rows.len(), report.header.processes);
+}
+
+#[test]
+fn the_text_of_two_nodes() {
+    let dir = tempfile::tempdir().unwrap();
+    for n in 0..2 {
+        write_of(NODES[n].0, &dir.path().join(NODES[n].0), node(n));
+    }
+    let mut out = Vec::new();
+    report::run(dir.path(), false, &mut out).unwrap();
+    insta::assert_snapshot!(String::from_utf8(out).unwrap());
 }
 
 #[test]

@@ -18,19 +18,18 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use crate::analysis::findings::Config;
-use crate::export::report::{self, Ask, Finding, Report};
+use crate::export::report::{self, Finding, Report, Wish};
 use crate::text;
 
 /// Writes the page on the dataset in `dir` into a new file, and returns what was found.
 ///
 /// # Errors
 /// When there is no readable dataset, there are several runs, or the file exists or cannot be written.
-pub fn run(dir: &Path, file: &Path, (config, ask): (&Config, Ask<'_>)) -> Result<Vec<Finding>> {
+pub fn run(dir: &Path, file: &Path, wish: &Wish) -> Result<Vec<Finding>> {
     if file.symlink_metadata().is_ok() {
         bail!("{} exists: remove it, or give another name", file.display());
     }
-    let (mut union, mut report) = report::single(dir, (config, ask))?;
+    let (mut union, mut report) = report::single(dir, wish)?;
     let mut data = collect::collect(&mut union, &report)?;
     if let Value::Object(data) = &mut data {
         data.insert("report".to_owned(), facts(&report, dir));

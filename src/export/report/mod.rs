@@ -5,6 +5,7 @@
 //! A figure that loss could have changed is marked: `complete: false` in JSON, `~` in text.
 
 mod header;
+mod print;
 mod related;
 mod render;
 mod renumber;
@@ -13,38 +14,43 @@ mod tracing;
 mod union;
 
 use std::collections::HashSet;
-use std::io::Write;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use serde::Serialize;
-use serde_json::Value;
 
 pub use crate::analysis::amplification::{Amplification, Called, Chain, ClassBytes, Step};
 pub use crate::analysis::calls::Bytes;
 pub use crate::analysis::clocks::{Clock, NodeRow};
+pub use crate::analysis::collectives::{CollectiveRow, Member};
 pub use crate::analysis::composition::Composed;
 pub use crate::analysis::coverage::{LayerCoverage, OpaqueProgram};
+pub use crate::analysis::devices::DeviceRow;
+pub use crate::analysis::errors::ErrorRow;
 pub use crate::analysis::files::{FileLayer, FileRow, HandleNode, LibraryFiles};
 pub use crate::analysis::findings::{Config, Evidence, Finding, Findings, NotEvaluated, Severity};
 pub use crate::analysis::layers::{LayerRow, OpRow};
 pub use crate::analysis::lookups::{FailedLookup, FailedLookups};
 pub use crate::analysis::losses::LossRow;
+pub use crate::analysis::only::{Condition, Only};
 pub use crate::analysis::phases::{PhaseLayer, PhaseRow};
 pub use crate::analysis::ranks::{Imbalance, RankRow, Ranks};
+pub use crate::analysis::sizes::SizeRow;
 pub use crate::analysis::slow_stacks::StackRow;
 pub use crate::analysis::slowest::{BlockNode, CallTree, Node};
 pub use crate::analysis::source::{Each, IdKind, Origin, Source};
+pub use crate::analysis::time::TimePart;
 pub use crate::analysis::waiting::WaitRow;
 pub use header::Header;
-pub use render::WIDTH;
+pub use print::{Ask, Format, Wish, run, run_with, single};
+pub use render::{Look, SECTIONS, Section, WIDTH, section};
 pub use renumber::Renumber;
 pub use tracing::Tracing;
 pub use union::{Union, datasets};
 
 use crate::analysis::{
-    amplification, clocks, composition, coverage, files, findings, layers, lookups, losses, nesting, phases, ranks,
-    slow_stacks, slowest, waiting,
+    amplification, clocks, collectives, composition, coverage, devices, errors, files, findings, layers, lookups,
+    losses, nesting, phases, ranks, sizes, slow_stacks, slowest, time, waiting,
 };
 use crate::rows::{Block, FileRollup, Span};
 use crate::vocabulary::flag;
@@ -54,6 +60,9 @@ use crate::{HashMap, text};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     pub header: Header,
+    /// The condition on calls that figures are restricted to. Coverage, losses, devices and the tracer's share are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
     /// What is wrong, and the seconds that it costs.
     #[serde(flatten)]
     pub findings: Findings,
@@ -71,6 +80,8 @@ pub struct Report {
     pub layers: Vec<LayerRow>,
     /// What outermost system calls spent their time on.
     pub waiting: Vec<WaitRow>,
+    /// The time of all calls, in parts that add up.
+    pub time: Vec<TimePart>,
     /// Functions of layer `app` of kind `other`, and what happened inside them.
     pub phases: Vec<PhaseRow>,
     pub amplification: Amplification,
@@ -85,6 +96,10 @@ pub struct Report {
     /// Where slow calls were made, with `--stacks`.
     pub slow_stacks: Vec<StackRow>,
     pub ranks: Ranks,
+    pub collectives: Vec<CollectiveRow>,
+    pub sizes: Vec<SizeRow>,
+    pub errors: Vec<ErrorRow>,
+    pub devices: Vec<DeviceRow>,
 }
 
 /// What rows come to, section by section.
@@ -101,6 +116,10 @@ struct Collected {
     composition: composition::Composition,
     nesting: nesting::Nesting,
     meetings: clocks::Meetings,
+    collectives: collectives::Collectives,
+    sizes: sizes::Sizes,
+    errors: errors::Errors,
+    devices: devices::Devices,
     findings: findings::Collect,
     /// The end of the last row, in ns.
     last: i64,
@@ -121,13 +140,24 @@ impl Collected {
             composition: composition::Composition::default(),
             nesting: nesting::Nesting::default(),
             meetings: clocks::Meetings::default(),
+            collectives: collectives::Collectives::default(),
+            sizes: sizes::Sizes::default(),
+            errors: errors::Errors::default(),
+            devices: devices::Devices::new(source),
             findings: findings::Collect::new(source)?,
             last: 0,
         })
     }
 
-    fn span(&mut self, span: &Span) {
+    /// Each call, so that it is known what is inside what; figures are of those that count.
+    fn span(&mut self, span: &Span, counts: bool) {
         let around = self.nesting.of(span);
+        self.meetings.span(span);
+        self.last = self.last.max(span.end_ns());
+        self.collectives.span(span, counts);
+        if !counts {
+            return;
+        }
         // No sums are by path, or by stack.
         self.lookups.span(span);
         self.stacks.span(span);
@@ -144,22 +174,24 @@ impl Collected {
         self.processes.span(span, &around);
         self.phases.span(span, &around);
         self.composition.span(span, &around);
-        self.meetings.span(span);
-        self.last = self.last.max(span.end_ns());
+        self.sizes.span(span);
+        self.errors.span(span);
     }
 
     fn sums(&mut self, row: &FileRollup) {
+        self.sizes.sums(row);
+        self.errors.sums(row);
         self.findings.sums(row);
         self.layers.sums(row);
         self.waits.sums(row);
         self.chains.sums(row);
         self.files.sums(row);
         self.processes.sums(row);
-        self.last = self.last.max(row.last_ns.unwrap_or(0));
     }
 
-    fn block(&mut self, block: &Block, aggregate: bool) {
-        if !aggregate {
+    /// Requests are of no layer, function or file: with a filter they count for devices only.
+    fn block(&mut self, block: &Block, counts: bool) {
+        if counts {
             self.findings.block(block);
             self.layers.block(block);
             self.chains.block(block);
@@ -176,20 +208,39 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
 
 /// The same with thresholds of rules that a user changed.
 pub fn build_with(source: &mut dyn Source, config: &Config) -> Result<Report> {
+    build_of(source, config, &Scope::default())
+}
+
+/// What of a run is reported.
+#[derive(Default, Clone, Copy)]
+pub struct Scope<'a> {
+    /// Only calls for which this holds.
+    pub only: Option<&'a dyn Condition>,
+    /// So many files at most; of few, as the figure has it, without.
+    pub files: Option<usize>,
+}
+
+/// The same of a part.
+pub fn build_of(source: &mut dyn Source, config: &Config, scope: &Scope) -> Result<Report> {
     let mut header = header::header(source)?;
     let losses = losses::losses(source)?;
     let (coverage, opaque) = coverage::coverage(source)?;
     let quality = losses.quality();
+    let only = Only::read(source, scope.only, header.aggregate)?;
     let mut all = Collected::new(source)?;
     source.spans(&mut |span| {
-        all.span(span);
+        all.span(span, only.span(span));
         Ok(())
     })?;
     source.sums(&mut |row| {
-        all.sums(row);
+        all.last = all.last.max(row.last_ns.unwrap_or(0));
+        all.devices.sums(row);
+        if only.sums(row) {
+            all.sums(row);
+        }
         Ok(())
     })?;
-    if header.aggregate {
+    if header.aggregate && !only.is_restricted() {
         source.hists(&mut |row| {
             all.layers.hist(row);
             Ok(())
@@ -197,16 +248,20 @@ pub fn build_with(source: &mut dyn Source, config: &Config) -> Result<Report> {
     }
     let mut trees = slowest::Trees::read(source, &std::mem::take(&mut all.slowest).calls())?;
     source.blocks(&mut |block| {
-        all.block(block, header.aggregate);
+        let counts = !header.aggregate && !only.is_restricted();
+        all.block(block, counts);
+        if !header.aggregate {
+            all.devices.block(block);
+        }
         trees.block(block);
         Ok(())
     })?;
-    all.chains.resolve(source, all.nesting, &mut |span| all.processes.ask(span))?;
+    all.chains.resolve(source, all.nesting, &|span| only.span(span), &mut |span| all.processes.ask(span))?;
     if !header.end_recorded {
         header.duration_ns = all.last;
     }
     let files::Finished { rows: mut files, libraries: library_files, files: number, unseen_file_ns, mpiio } =
-        all.files.finish(source, &quality)?;
+        all.files.finish(source, &quality, &only, scope.files)?;
     (header.files, header.unseen_file_ns, header.mpiio) = (number, unseen_file_ns, mpiio);
     let mut slowest = trees.finish(quality.all());
     name(source, &mut files, &mut slowest)?;
@@ -227,12 +282,19 @@ pub fn build_with(source: &mut dyn Source, config: &Config) -> Result<Report> {
         nodes: nodes.len(),
     };
     let findings = all.findings.finish(source, &trace, config)?;
+    let waiting = all.waits.rows(&quality);
     Ok(Report {
         complete: quality.all(),
+        filter: scope.only.map(|condition| condition.text().to_owned()),
         tracing,
         findings,
+        time: time::parts(&layers, &waiting),
         layers,
-        waiting: all.waits.rows(&quality),
+        waiting,
+        collectives: all.collectives.finish(source, &quality)?,
+        sizes: all.sizes.rows(&quality),
+        errors: all.errors.finish(source, &quality)?,
+        devices: all.devices.rows(&quality),
         phases: all.phases.rows(&quality),
         amplification: all.chains.finish(&coverage, &quality),
         composition: all.composition.rows(&quality),
@@ -249,87 +311,6 @@ pub fn build_with(source: &mut dyn Source, config: &Config) -> Result<Report> {
         slow_stacks,
         ranks,
     })
-}
-
-/// Reports on the dataset in `dir`, or on all those in the directories in it, as JSON or as text for 120 columns. Runs
-/// that have nothing to do with each other have a report each.
-///
-/// # Errors
-/// When there is no readable dataset, or `out` cannot be written to.
-pub fn run(dir: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
-    run_with(dir, json, (&Config::default(), &|_, _| Ok(Vec::new())), out).map(drop)
-}
-
-/// Answers a query about the datasets in a directory with rows as objects.
-pub type Ask<'a> = &'a dyn Fn(&Path, &str) -> Result<Vec<Value>>;
-
-/// The same with what a user set for rules, and what answers the queries of the user's own rules. Returns what was found.
-///
-/// # Errors
-/// As of [`run`].
-pub fn run_with(
-    dir: &Path,
-    json: bool,
-    (config, ask): (&Config, Ask<'_>),
-    out: &mut dyn Write,
-) -> Result<Vec<Finding>> {
-    let mut runs = Union::open_related(dir)?;
-    let many = runs.len() > 1;
-    let build = |run: &mut Union| {
-        let mut report = build_with(run, config)?;
-        let at = if many { run.directories().first().map(|at| at.to_path_buf()) } else { Some(dir.to_path_buf()) };
-        report.add_own(config, at.as_deref(), ask);
-        Ok((directories(run), report))
-    };
-    let mut each = runs.iter_mut().map(build).collect::<Result<Vec<_>>>()?;
-    let body = match each.as_slice() {
-        [(_, only)] if json => only.json()?,
-        [(_, only)] => only.text(WIDTH),
-        each if json => unrelated_json(each)?,
-        each => unrelated_text(dir, each),
-    };
-    out.write_all(body.as_bytes()).context("cannot write the report")?;
-    Ok(each.iter_mut().flat_map(|(_, report)| std::mem::take(&mut report.findings.findings)).collect())
-}
-
-/// The datasets in a directory as one run, and its report.
-///
-/// # Errors
-/// When there is no readable dataset, or there are runs that have nothing to do with each other.
-pub fn single(dir: &Path, (config, ask): (&Config, Ask<'_>)) -> Result<(Union, Report)> {
-    let mut runs = Union::open_related(dir)?;
-    let firsts: Vec<String> = runs.iter().filter_map(|run| directories(run).into_iter().next()).collect();
-    let (Some(mut run), true) = (runs.pop(), runs.is_empty()) else {
-        let number = firsts.len();
-        bail!("there are {number} runs that have nothing to do with each other; give one: {}", firsts.join(", "));
-    };
-    let mut report = build_with(&mut run, config)?;
-    report.add_own(config, Some(dir), ask);
-    Ok((run, report))
-}
-
-fn directories(run: &Union) -> Vec<String> {
-    run.directories().iter().map(|path| path.display().to_string()).collect()
-}
-
-/// Several reports: `{"runs": [{"datasets": [...], "report": {...}}, ...]}`.
-fn unrelated_json(runs: &[(Vec<String>, Report)]) -> Result<String> {
-    let runs: Vec<_> =
-        runs.iter().map(|(datasets, report)| serde_json::json!({"datasets": datasets, "report": report})).collect();
-    Ok(text::json(&serde_json::to_string_pretty(&serde_json::json!({ "runs": runs }))?) + "\n")
-}
-
-fn unrelated_text(dir: &Path, runs: &[(Vec<String>, Report)]) -> String {
-    let shown = text::escape(dir.display().to_string());
-    let mut out = format!(
-        "{shown} holds {} runs that have nothing to do with each other; each is reported by itself\n",
-        runs.len()
-    );
-    for (n, (datasets, report)) in runs.iter().enumerate() {
-        let datasets: Vec<String> = datasets.iter().map(text::escape).collect();
-        out += &format!("\n=== run {} of {}: {}\n\n{}", n + 1, runs.len(), datasets.join(", "), report.text(WIDTH));
-    }
-    out
 }
 
 /// Fills in the names of the files and objects that the report shows.

@@ -8,7 +8,7 @@ use anyhow::{Result, bail, ensure};
 
 use crate::HashMap;
 use crate::analysis::share::TRACING_NS;
-use crate::analysis::source::{Each, IdKind, Origin, Source};
+use crate::analysis::source::{Each, Hosts, IdKind, Origin, Source};
 use crate::export::reading::shift::Times;
 use crate::export::report::related::{About, Facts, related};
 use crate::export::report::renumber::{Ids, Renumber};
@@ -50,6 +50,13 @@ struct Run {
     host: String,
     /// What is added to ids.
     bases: [i64; IDS.len()],
+}
+
+impl Run {
+    /// The first of its ids.
+    fn base(&self, kind: IdKind) -> i64 {
+        self.bases[kind as usize] << if kind == IdKind::Span { SEQ_BITS } else { 0 }
+    }
 }
 
 /// Datasets side by side, or one.
@@ -492,11 +499,15 @@ impl Source for Union {
         if self.runs.len() < 2 || id < 0 {
             return None;
         }
-        let shift = if kind == IdKind::Span { SEQ_BITS } else { 0 };
-        let base = |run: &Run| run.bases[kind as usize] << shift;
+        let base = |run: &Run| run.base(kind);
         let run = self.runs.partition_point(|run| base(run) <= id).checked_sub(1)?;
         let of = self.runs.get(run)?;
         Some(Origin { host: &of.host, id: id - base(of) })
+    }
+
+    fn hosts(&self, kind: IdKind) -> Hosts {
+        let hosts = self.runs.iter().map(|run| (run.base(kind), run.host.clone()));
+        Hosts(if self.runs.len() < 2 { Vec::new() } else { hosts.collect() })
     }
 
     fn nodes(&self) -> Vec<NodeRow> {

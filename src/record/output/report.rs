@@ -1,6 +1,7 @@
 //! Where the report goes: the standard output of a command is the command's alone.
 
-use crate::cli::RecordArgs;
+use crate::cli::{RecordArgs, look};
+use crate::export::report::Look;
 use crate::export::{self, create_file};
 use crate::record::job::rank;
 use crate::sudo;
@@ -49,6 +50,15 @@ impl Report {
     /// Is it discarded?
     pub fn is_unwanted(&self) -> bool {
         matches!(*self.0, To::Nowhere)
+    }
+
+    /// How text is to look there.
+    pub fn look(&self) -> Look {
+        match &*self.0 {
+            To::Stdout => look::of(&io::stdout(), None),
+            To::Stderr => look::of(&io::stderr(), None),
+            To::File(..) | To::Nowhere => Look::default(),
+        }
     }
 
     /// Writes to it. A closed reader is no error.

@@ -1,0 +1,16 @@
+//! Sections that are a table.
+
+pub mod amplification;
+pub mod collectives;
+pub mod composition;
+pub mod devices;
+pub mod errors;
+pub mod files;
+pub mod functions;
+pub mod handles;
+pub mod lookups;
+pub mod nodes;
+pub mod phases;
+pub mod ranks;
+pub mod sizes;
+pub mod waiting;
