@@ -40,6 +40,11 @@ pub struct CollectiveRow {
 }
 
 impl CollectiveRow {
+    /// A read or a write: what others read, such as configuration files in an open, is not for all.
+    pub const fn is_transfer(&self) -> bool {
+        self.asked.sum.is_some() || self.moved.sum.is_some()
+    }
+
     /// Ranks that made system calls for all.
     pub fn aggregators(&self) -> usize {
         self.ranks.iter().filter(|rank| rank.aggregated > 0).count()

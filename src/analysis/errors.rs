@@ -89,7 +89,7 @@ impl Errors {
         add(self.sums.entry(key).or_default(), sum);
     }
 
-    /// All of them: failed look-ups last, then by number.
+    /// All of them by number: those of libraries, which often stand for others, and failed look-ups last.
     pub fn finish(self, source: &mut dyn Source, quality: &Quality) -> Result<Vec<ErrorRow>> {
         let files = files::described(source, self.sums.keys().filter_map(|key| key.file))?;
         let mut paths: HashMap<i32, Option<String>> =
@@ -133,7 +133,7 @@ impl Errors {
                 })
             };
         let mut rows: Vec<ErrorRow> = rows.into_iter().filter_map(row).collect();
-        rows.sort_by_key(|row| (row.lookup, std::cmp::Reverse(row.calls)));
+        rows.sort_by_key(|row| (row.lookup, row.error == NO_NUMBER, std::cmp::Reverse(row.calls)));
         Ok(rows)
     }
 }

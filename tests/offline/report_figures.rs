@@ -50,8 +50,8 @@ fn errors_have_names_and_directories_and_failed_lookups_come_last() {
     assert_eq!(
         rows,
         [
-            ("failed", "hdf5", Some("/scratch/run"), 12, 6000, "H5Dwrite", false),
             ("ENOSPC", "syscall", Some("/scratch/run"), 12, 120, "pwrite64", false),
+            ("failed", "hdf5", Some("/scratch/run"), 12, 6000, "H5Dwrite", false),
             ("ENOENT", "syscall", Some("/etc"), 20, 100, "openat", true),
         ]
     );

@@ -104,7 +104,7 @@ pub const SECTIONS: [Section; 23] = [
     Section {
         name: "aggregators",
         about: "the ranks that made system calls in collective calls",
-        usual: |report| report.collectives.iter().any(|row| row.aggregators() > 0),
+        usual: |report| report.collectives.iter().any(|row| row.is_transfer() && row.aggregators() > 0),
         title: |_| "Aggregators: ranks that read or wrote in collective calls".to_owned(),
         table: tables::collectives::aggregators,
         text: None,

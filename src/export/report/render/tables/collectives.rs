@@ -22,7 +22,7 @@ pub fn table(report: &Report) -> Table {
             of(Value::Ns(row.max_ns)),
             Cell::from(row.asked).sure(row.complete),
             Cell::from(row.moved).sure(row.complete),
-            of(Value::Count(row.aggregators() as i64)),
+            of(Value::Count(if row.is_transfer() { row.aggregators() as i64 } else { 0 })),
             of(Value::Count(row.syscalls)),
             of(Value::Bytes(row.syscall_bytes)),
             path(row),
@@ -75,7 +75,7 @@ pub fn aggregators(report: &Report) -> Table {
             Column::number("bytes", "bytes", 0),
             Column::path("path", "file"),
         ],
-        rows: report.collectives.iter().flat_map(ranks).collect(),
+        rows: report.collectives.iter().filter(|row| row.is_transfer()).flat_map(ranks).collect(),
         most: RANKS,
         ..Table::default()
     }

@@ -120,7 +120,9 @@ pub fn table(report: &Report) -> Table {
         ];
         cells.extend(kinds.iter().map(|at| count(at.and_then(|at| of.kinds.get(at)).copied().unwrap_or(0))));
         cells.extend(several.then_some(Value::Count(of.files).into()));
-        cells.extend(beside.then(|| Cell::name(of.layers.join(","))));
+        // Those of system calls alone are the rule.
+        let layers = (of.layers != [Layer::Syscall.name()]).then(|| of.layers.join(","));
+        cells.extend(beside.then(|| Cell::of(layers, Value::Name)));
         cells.push(path(of.first));
         cells
     };

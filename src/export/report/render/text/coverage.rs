@@ -121,7 +121,7 @@ fn brief(report: &Report) -> String {
     if !without.is_empty() {
         parts.push(format!("not covered: {}", without.join(", ")));
     }
-    parts.join("; ") + " (--coverage: why)"
+    parts.join("; ") + " (why: --coverage)"
 }
 
 /// What was lost, the most first.
