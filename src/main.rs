@@ -122,7 +122,7 @@ fn show(action: &Action) -> anyhow::Result<u8> {
                 Ok(query) => query,
                 Err(why) => {
                     eprintln!("iotrace-bpf: {}", message(&why));
-                    return Ok(WRONG_USAGE as u8);
+                    return Ok(WRONG_USAGE);
                 }
             };
             let power = args.power.as_deref().map_or_else(|| Ok(Table::default()), Table::read)?;

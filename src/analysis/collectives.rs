@@ -106,14 +106,16 @@ impl Collectives {
         let waits = (span.kind == Kind::Wait && span.coll_id.is_none()).then_some(span.async_id).flatten();
         let own = if span.coll_id.is_some() && counts { self.call(span) } else { None };
         let around = own.or_else(|| self.waited.get(&waits?).copied()).or(above);
-        if span.layer == Layer::Syscall && is_data(span.kind) && counts {
-            if let Some((around, sum)) = around.and_then(|around| Some((around, self.sums.get_mut(around.sum)?))) {
-                add(&mut sum.member.syscalls, 1);
-                add(&mut sum.member.bytes, span.bytes.unwrap_or(0));
-                if sum.aggregated != Some(around.call) {
-                    sum.aggregated = Some(around.call);
-                    add(&mut sum.member.aggregated, 1);
-                }
+        if span.layer == Layer::Syscall
+            && is_data(span.kind)
+            && counts
+            && let Some((around, sum)) = around.and_then(|around| Some((around, self.sums.get_mut(around.sum)?)))
+        {
+            add(&mut sum.member.syscalls, 1);
+            add(&mut sum.member.bytes, span.bytes.unwrap_or(0));
+            if sum.aggregated != Some(around.call) {
+                sum.aggregated = Some(around.call);
+                add(&mut sum.member.aggregated, 1);
             }
         }
         // Without a collective call on the thread nothing needs to be followed.

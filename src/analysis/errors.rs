@@ -112,7 +112,9 @@ impl Errors {
         let row =
             |((host, layer, errno, directory), ops): ((_, Layer, Option<i16>, _), BTreeMap<&'static str, Sum>)| {
                 let mut all = Sum::default();
-                ops.values().for_each(|sum| add(&mut all, *sum));
+                for sum in ops.values() {
+                    add(&mut all, *sum);
+                }
                 let (op, (op_calls, _)) = ops.into_iter().rev().max_by_key(|(_, sum)| sum.0)?;
                 let error = match errno {
                     None => NOT_RECORDED.to_owned(),

@@ -42,7 +42,7 @@ pub struct QueryArgs {
     /// Calls inside this function, which was traced with --phase
     #[arg(long, value_name = "FUNCTION")]
     phase: Option<String>,
-    /// Calls inside a call of this function, on its thread: H5Dwrite
+    /// Calls inside a call of this function, on its thread: `H5Dwrite`
     #[arg(long, value_name = "FUNCTION")]
     inside: Option<String>,
     /// Calls that start in this time since the start of the trace: 1s-2.5s, 100ms- or -2s

@@ -195,7 +195,7 @@ fn links(
         notes.push("there are too many requests: figures are of a part of them".to_owned());
     }
     let devices = energy.map(Energy::devices).unwrap_or_default();
-    Ok(devices.into_iter().filter(|one| query.device.as_ref().is_none_or(|wanted| *wanted == one.device)).collect())
+    Ok(devices.into_iter().filter(|one| query.device.as_ref().is_none_or(|wanted| *wanted == one.name)).collect())
 }
 
 fn list(source: &mut dyn Source, query: &Query, scope: Scope, selection: &mut Selection) -> Result<Answer> {

@@ -52,7 +52,7 @@ const DEVICES: [Column; 8] = [
 
 fn device(device: &Device) -> Vec<String> {
     vec![
-        escape(&device.device),
+        escape(&device.name),
         device.class.to_owned(),
         format!("{} W", device.watts.active),
         format!("{} W", device.watts.idle),
@@ -74,8 +74,7 @@ fn column(name: &'static str) -> Column {
         "unfinished_calls" => "unfinished",
         "estimated_calls" => "estimated",
         "unknown_calls" => "bytes unknown",
-        "slowest_rank" => "of rank",
-        "of_rank" => "of rank",
+        "slowest_rank" | "of_rank" => "of rank",
         "slowest_ns" => "slowest rank",
         _ => name.strip_suffix("_ns").unwrap_or(name),
     };

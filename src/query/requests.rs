@@ -50,7 +50,8 @@ type Around = [Option<u32>; LAYERS.len()];
 /// What a device did and took.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Device {
-    pub device: String,
+    #[serde(rename = "device")]
+    pub name: String,
     pub class: &'static str,
     pub watts: Watts,
     /// In which it had at least one request.
@@ -241,7 +242,7 @@ impl Energy {
             let busy_ns = busy.ns();
             let active_joules = watts.active * busy_ns as f64 / 1e9;
             let idle_joules = watts.idle * run_ns.saturating_sub(busy_ns).max(0) as f64 / 1e9;
-            let device = Device { device: name.clone(), class, watts, busy_ns, run_ns, active_joules, idle_joules };
+            let device = Device { name: name.clone(), class, watts, busy_ns, run_ns, active_joules, idle_joules };
             (name, (device, if busy.sum_ns > 0 { active_joules / busy.sum_ns as f64 } else { 0.0 }))
         };
         Ok(Self { devices: all.into_iter().map(device).collect(), overflow })
@@ -280,7 +281,9 @@ mod tests {
         #[test]
         fn busy_time_is_that_of_each_ns(requests in prop::collection::vec((0..200_i64, 0..30_i64), 0..40)) {
             let mut busy = Busy::default();
-            requests.iter().for_each(|(from, ns)| busy.add(*from, from + ns));
+            for (from, ns) in &requests {
+                busy.add(*from, from + ns);
+            }
             let covered = (0..300).filter(|at| requests.iter().any(|(from, ns)| (*from..from + ns).contains(at))).count();
             prop_assert_eq!(busy.ns(), covered as i64);
         }

@@ -95,7 +95,7 @@ print(duckdb.sql(f\"SELECT sum(self_ns)::BIGINT FROM '{sys.argv[1]}/spans-*.parq
 fn drawn_by_inferno(folded: &str) -> Vec<String> {
     let mut options = inferno::flamegraph::Options::default();
     options.min_width = 0.0;
-    options.count_name = "of it".to_owned();
+    "of it".clone_into(&mut options.count_name);
     let mut svg = Vec::new();
     inferno::flamegraph::from_lines(&mut options, folded.lines(), &mut svg).unwrap();
     let svg = text(&svg);

@@ -12,7 +12,9 @@ use std::process::Command;
 fn write(to: &Path, host: &str, rows: Vec<Row>) {
     let options = Options { path: to, host, force: false, owner: None, views: VIEWS };
     let mut writer = DatasetWriter::create(options).unwrap();
-    rows.into_iter().for_each(|row| writer.push(row).unwrap());
+    for row in rows {
+        writer.push(row).unwrap();
+    }
     writer.finish().unwrap();
 }
 
@@ -84,7 +86,9 @@ fn of_every_kind() -> Vec<Row> {
     t.call(1, None, inner, 0, 300_000_000);
     t.call(1, None, inner, 250_000_000, 300_000_000);
     let metric = |t_ns, value| Metric { t_ns, name: "node_memory_bytes", label: Some("dirty".to_owned()), value };
-    [(0, 4096.0), (400_000_000, 0.0)].into_iter().for_each(|(at, value)| t.row(Row::Metric(metric(at, value))));
+    for (at, value) in [(0, 4096.0), (400_000_000, 0.0)] {
+        t.row(Row::Metric(metric(at, value)));
+    }
     t.finish()
 }
 

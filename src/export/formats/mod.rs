@@ -28,7 +28,7 @@ pub enum Format {
     Perfetto,
     /// An archive of OTF2 with I/O records, a new directory: for Vampir, Cube and otf2-print
     Otf2,
-    /// A log of Darshan: for PyDarshan, darshan-parser and Drishti
+    /// A log of Darshan: for `PyDarshan`, darshan-parser and Drishti
     Darshan,
 }
 

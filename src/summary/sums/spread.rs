@@ -91,25 +91,25 @@ impl Op {
 pub struct Ops {
     /// Length of a column of the heat map to begin with.
     column_ns: i64,
-    ops: BTreeMap<(Layer, &'static str), Op>,
+    known: BTreeMap<(Layer, &'static str), Op>,
     /// Calls that found no room.
     pub lost: u64,
 }
 
 impl Ops {
     pub const fn new(column_ns: i64) -> Self {
-        Self { column_ns, ops: BTreeMap::new(), lost: 0 }
+        Self { column_ns, known: BTreeMap::new(), lost: 0 }
     }
 
     /// An operation that is known, or for which there is room.
     pub fn op(&mut self, layer: Layer, op: &'static str, kind: Kind) -> Option<&mut Op> {
-        if !self.ops.contains_key(&(layer, op)) && self.ops.len() >= MAX_OPS {
+        if !self.known.contains_key(&(layer, op)) && self.known.len() >= MAX_OPS {
             self.lost += 1;
             return None;
         }
         let column_ns = self.column_ns;
         let new = || Bins::new(column_ns, COLUMNS);
-        let entry = self.ops.entry((layer, op));
+        let entry = self.known.entry((layer, op));
         Some(entry.or_insert_with(|| Op {
             kind,
             sums: Sums::default(),
@@ -140,7 +140,7 @@ impl Ops {
         op: Option<&'static str>,
     ) -> impl Iterator<Item = (Layer, &'static str, &Op)> {
         let fits = move |l: Layer, o: &str| layer.is_none_or(|x| x == l) && op.is_none_or(|x| x == o);
-        self.ops.iter().filter(move |((l, o), _)| fits(*l, o)).map(|((l, o), op)| (*l, *o, op))
+        self.known.iter().filter(move |((l, o), _)| fits(*l, o)).map(|((l, o), op)| (*l, *o, op))
     }
 
     pub fn total(&self, layer: Layer, window: Option<Window>) -> Option<Percentiles> {

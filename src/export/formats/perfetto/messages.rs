@@ -18,7 +18,7 @@ pub struct TracePacket {
     #[prost(uint32, optional, tag = "13")]
     pub sequence_flags: Option<u32>,
     #[prost(message, optional, tag = "59")]
-    pub trace_packet_defaults: Option<TracePacketDefaults>,
+    pub defaults: Option<TracePacketDefaults>,
     #[prost(message, optional, tag = "60")]
     pub track_descriptor: Option<TrackDescriptor>,
 }

@@ -99,11 +99,7 @@ impl<'a> Packets<'a> {
         for snapshot in clock.snapshots() {
             packets.write(TracePacket { clock_snapshot: Some(snapshot), ..TracePacket::default() })?;
         }
-        packets.write(TracePacket {
-            sequence_flags: flags,
-            trace_packet_defaults: defaults,
-            ..TracePacket::default()
-        })?;
+        packets.write(TracePacket { sequence_flags: flags, defaults, ..TracePacket::default() })?;
         Ok(packets)
     }
 

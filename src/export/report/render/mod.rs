@@ -64,7 +64,7 @@ impl Report {
     /// The report as text with the usual sections, no line over `width` columns (60 at least).
     pub fn text(&self, width: usize) -> String {
         let look = Look { width: Some(width), ..Look::default() };
-        self.sections(&look).map(|section| self.section_text(section, &look, (section.table)(self))).collect()
+        self.sections(&look).map(|section| self.section_text(section, &look, &(section.table)(self))).collect()
     }
 
     /// The report as text.
@@ -72,7 +72,7 @@ impl Report {
     /// # Errors
     /// When no section has the column to sort by.
     pub fn shown(&self, look: &Look) -> Result<String> {
-        Ok(self.tables(look)?.into_iter().map(|(section, table)| self.section_text(section, look, table)).collect())
+        Ok(self.tables(look)?.into_iter().map(|(section, table)| self.section_text(section, look, &table)).collect())
     }
 
     /// The same tables in GitHub's Markdown.
@@ -122,7 +122,7 @@ impl Report {
         Ok(tables)
     }
 
-    fn section_text(&self, section: &Section, look: &Look, table: Table) -> String {
+    fn section_text(&self, section: &Section, look: &Look, table: &Table) -> String {
         let lines = match section.text {
             Some(text) => text(self, look),
             None => table.lines(look.columns(), look.top),

@@ -11,6 +11,9 @@ use crate::vocabulary::{KINDS, Layer};
 
 /// Files shown.
 const FILES: usize = 10;
+/// What calls of each kind are called, with how early the column goes where there is no room.
+const OF_KINDS: [(&str, u8); 5] = [("open", 6), ("read", 5), ("write", 5), ("meta", 7), ("sync", 4)];
+const TITLES: [&str; 5] = ["opens", "reads", "writes", "metas", "syncs"];
 
 /// Files of one path, of which all but one were removed and made again.
 struct OfPath<'a> {
@@ -102,8 +105,6 @@ pub fn table(report: &Report) -> Table {
         Column::number("written", "written", 0),
         Column::number("errors", "errors", 3).tone(Tone::Bad),
     ];
-    const OF_KINDS: [(&str, u8); 5] = [("open", 6), ("read", 5), ("write", 5), ("meta", 7), ("sync", 4)];
-    const TITLES: [&str; 5] = ["opens", "reads", "writes", "metas", "syncs"];
     let kinds = OF_KINDS.map(|(kind, _)| KINDS.iter().position(|known| known.name() == kind));
     head.extend(TITLES.iter().zip(OF_KINDS).map(|(title, (_, drop))| Column::number(title, title, drop)));
     head.extend(several.then_some(Column::number("files", "files", 2)));
