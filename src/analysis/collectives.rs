@@ -105,7 +105,9 @@ impl Collectives {
         let above = self.nesting.above(span).flatten();
         let waits = (span.kind == Kind::Wait && span.coll_id.is_none()).then_some(span.async_id).flatten();
         let own = if span.coll_id.is_some() && counts { self.call(span) } else { None };
-        let around = own.or_else(|| self.waited.get(&waits?).copied()).or(above);
+        // What another thread does for an operation.
+        let elsewhere = span.parent_id.filter(|parent| parent >> SEQ_BITS != span.span_id >> SEQ_BITS);
+        let around = own.or_else(|| self.waited.get(&waits.or(elsewhere)?).copied()).or(above);
         if span.layer == Layer::Syscall
             && is_data(span.kind)
             && counts

@@ -105,7 +105,9 @@ impl Errors {
             let of_file = key.file.and_then(|id| files.get(&id)?.path.as_deref());
             let of_path = || key.path.and_then(|id| paths.get(&id)?.clone());
             let directory = of_file.map_or_else(of_path, |path| directory(path).map(str::to_owned));
+            // Without a directory nodes are together: not all of these calls are on a file.
             let id = key.file.map(|id| (IdKind::File, id)).or_else(|| key.path.map(|id| (IdKind::Path, id)));
+            let id = id.filter(|_| directory.is_some());
             let host = id.and_then(|(kind, id)| Some(source.origin(kind, i64::from(id))?.host.to_owned()));
             add(rows.entry((host, key.layer, key.errno, directory)).or_default().entry(key.op).or_default(), *sum);
         }

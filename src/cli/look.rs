@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use ratatui::crossterm::terminal;
 
 use crate::analysis::only::Condition;
-use crate::cli::values::{filter, section};
+use crate::cli::values::filter;
 use crate::export::report::{self, Look, Section};
 use crate::summary::filter::Filter;
 
@@ -69,6 +69,10 @@ impl std::fmt::Debug for Chosen {
             Self::One(section) => section.name,
         })
     }
+}
+
+fn section(name: &str) -> Result<Chosen, String> {
+    if name == "all" { Ok(Chosen::All) } else { report::section(name).map(Chosen::One) }
 }
 
 impl ReportArgs {

@@ -3,8 +3,6 @@
 use crate::analysis::findings::rules::RULES;
 use crate::analysis::findings::{Severity, Which};
 use crate::catalog::{self, Phase};
-use crate::cli::look::Chosen;
-use crate::export::report;
 use crate::loader::stacks::slow::Limit;
 use crate::summary::filter::Filter;
 use crate::vocabulary::Layer;
@@ -127,10 +125,6 @@ pub(super) fn period(text: &str) -> Result<Duration, String> {
 
 pub(super) fn filter(text: &str) -> Result<Filter, String> {
     Filter::parse(text).map_err(|wrong| wrong.to_string())
-}
-
-pub(super) fn section(name: &str) -> Result<Chosen, String> {
-    if name == "all" { Ok(Chosen::All) } else { report::section(name).map(Chosen::One) }
 }
 
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {

@@ -225,7 +225,8 @@ for key, ours in our_failed.items():
         same(f"failed look-up {key} {figure}", ours[figure], sql_failed[key][figure])
 
 # Failed calls by error and directory. Those that were only counted have no rows in SQL.
-sql_errors = index(rows("""SELECT host, layer, error,
+# Without a directory nodes are together, here under the name of one of them.
+sql_errors = index(rows("""SELECT if(path LIKE '%/%', host, (SELECT any_value(host) FROM datasets)) AS host, layer, error,
   CASE WHEN path LIKE '%/%' THEN coalesce(nullif(regexp_replace(path, '/[^/]*$', ''), ''), '/') END AS directory,
   sum(calls)::BIGINT AS calls, sum(time_ns)::BIGINT AS time_ns FROM v_errors GROUP BY ALL"""), "host", "layer", "error", "directory")
 our_errors = {}

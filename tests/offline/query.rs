@@ -36,7 +36,7 @@ const CALLS: &str = "WITH RECURSIVE up AS (
   calls AS (SELECT s.* EXCLUDE (rank), coalesce(p.rank, s.rank) AS rank,
                    coalesce(CAST(coalesce(p.rank, s.rank) AS VARCHAR), 'pid ' || s.pid) AS owner,
                    coalesce(i.op, '(no phase)') AS phase, f.path,
-                   CASE WHEN s.file_id IS NULL THEN '(no file)' ELSE coalesce(f.path, f.first_path) END AS file
+                   CASE WHEN s.file_id IS NULL THEN '(no file)' ELSE coalesce(f.path, f.first_path, '(file ' || s.file_id || ')') END AS file
             FROM spans s LEFT JOIN processes p ON p.host = s.host AND p.process_ix = s.process_ix
                  LEFT JOIN files f ON f.host = s.host AND f.file_id = s.file_id
                  LEFT JOIN inside i ON i.host = s.host AND i.span_id = s.span_id WHERE s.flags & 512 = 0)";

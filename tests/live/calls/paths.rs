@@ -156,7 +156,7 @@ fn the_report_names_where_it_was_looked_in_vain() {
     let missing = work.path().join("nowhere");
     let script = format!("i=0; while [ $i -lt 40 ]; do test -e {}/$i || i=$((i+1)); done", missing.display());
     let traced = live::trace(work.path(), &["--layers", "syscall"], &["sh", "-c", &script]);
-    let (report, data) = (&traced.report, traced.data().lossless());
+    let (report, data) = (live::report_of(&work.path().join("run.iotrace"), "lookups"), traced.data().lossless());
     let line = report.lines().find(|line| line.ends_with(missing.to_str().unwrap()));
     let words: Vec<&str> = line.unwrap_or_else(|| panic!("{report}")).split_whitespace().collect();
     assert_eq!(words[..3], ["ENOENT", "40", "40"], "{report}");

@@ -83,7 +83,7 @@ fn of_the_tracers_of_all_ranks_one_on_each_node_traces() {
     // One dataset and one report for each node, and the report names which.
     assert_eq!(live::datasets(&run), (1..=NODES).map(|n| run.join(format!("node{n}"))).collect::<Vec<_>>());
     for n in 1..=NODES {
-        assert_eq!(erred.matches(&format!("host      node{n},")).count(), 1, "{erred}");
+        assert_eq!(erred.matches(&format!(" on node{n}: ")).count(), 1, "{erred}");
         assert_eq!(erred.matches(&format!("dataset in {}/node{n}\n", run.display())).count(), 1, "{erred}");
         let data = Data::read(&run.join(format!("node{n}"))).lossless();
         assert_eq!(data.meta["host"], format!("node{n}"));

@@ -347,7 +347,7 @@ fn the_report_has_the_version_of_the_library() {
         let libraries = report["header"]["libraries"].as_array().unwrap();
         let output = |l: &&Value| l.as_str().unwrap().starts_with(&format!("HDF5 {version}: /"));
         assert_eq!(libraries.iter().filter(output).count(), 1, "{libraries:?}");
-        let line = mix.traced.report.lines().find(|l| l.starts_with("libraries")).unwrap();
+        let line = mix.traced.report.lines().find(|l| l.trim_start().starts_with("libraries")).unwrap();
         assert!(line.contains(&format!("HDF5 {version}")), "{line}");
         sql::compare(&mix.traced.dir);
     });

@@ -180,7 +180,7 @@ fn handles_form_a_tree_down_to_the_descriptor() {
 
 #[test]
 fn the_report_shows_every_layer_and_agrees_with_sql() {
-    let text = &DEMO.traced.report;
+    let text = live::report_of(&DEMO.traced.dir, "layers");
     for layer in ["hdf5", "mpiio", "mpi", "stdio", "syscall", "block"] {
         assert!(text.lines().any(|line| line.trim_start().starts_with(layer)), "{layer} is not in\n{text}");
     }

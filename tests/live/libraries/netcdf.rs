@@ -135,7 +135,7 @@ fn no_call_is_collective_in_a_file_of_one_process() {
 #[test]
 fn the_report_agrees_with_sql() {
     let text = live::report_of(&MIX.traced.dir, "functions,handles");
-    for line in ["  netcdf  nc_", "  netcdf ", "> hdf5 dataset /numbers", "> netcdf group /results"] {
+    for line in ["  netcdf   nc_", "  netcdf ", "> hdf5 dataset /numbers", "> netcdf group /results"] {
         assert!(text.contains(line), "{line:?} is not in\n{text}");
     }
     sql::compare(&MIX.traced.dir);

@@ -212,7 +212,7 @@ fn pnetcdf_calls_hold_those_of_mpi_io() {
 #[test]
 fn the_reports_agree_with_sql() {
     for (job, lines) in [
-        (&NETCDF, ["    6  netcdf ", "    6    > mpiio ", "    6      > syscall fd "]),
+        (&NETCDF, ["    6  netcdf ", "    6      > mpiio ", "    6        > syscall fd "]),
         (&PNETCDF, ["    9  pnetcdf ", "  > mpiio ", "ncmpi_wait_all"]),
     ] {
         let text = live::report_of(&job.traced.dir, "functions,handles");

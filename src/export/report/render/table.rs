@@ -344,8 +344,8 @@ mod tests {
         assert_eq!(wide[0], "     time  calls  file");
         assert_eq!(wide[1], "  1.50 us      2  /a|b,c/\\x1b.h5");
         assert_eq!(wide[3], "  1 more (--top)");
-        assert_eq!(text(50)[2], "  ~900 ns     30  /scratch/pr…ent/run-0001/out.h5");
-        assert_eq!(text(36)[2], "  ~900 ns  /scratch…-0001/out.h5");
+        assert_eq!(text(50)[2], "  ~900 ns     30  /scratch/pro…ent/run-0001/out.h5");
+        assert_eq!(text(36)[2], "  ~900 ns  /scratch/…run-0001/out.h5");
     }
 
     #[test]

@@ -121,9 +121,7 @@ pub fn table(report: &Report) -> Table {
         ];
         cells.extend(kinds.iter().map(|at| count(at.and_then(|at| of.kinds.get(at)).copied().unwrap_or(0))));
         cells.extend(several.then_some(Value::Count(of.files).into()));
-        // Those of system calls alone are the rule.
-        let layers = (of.layers != [Layer::Syscall.name()]).then(|| of.layers.join(","));
-        cells.extend(beside.then(|| Cell::of(layers, Value::Name)));
+        cells.extend(beside.then(|| Cell::from(Value::Name(of.layers.join(",")))));
         cells.push(path(of.first));
         cells
     };
