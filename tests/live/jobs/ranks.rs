@@ -444,7 +444,7 @@ fn all_ranks_of_a_node_are_in_one_dataset() {
         let (output, erred) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
         assert!(ran.status.success(), "{erred}");
         assert_eq!(live::datasets(&run), [run.join(host())]);
-        assert_eq!(erred.matches(&format!("host      {},", host())).count(), 1, "{erred}");
+        assert_eq!(erred.matches(&format!(" on {}: ", host())).count(), 1, "{erred}");
         assert_eq!(output, "", "stdout is the job's");
         let data = Data::read(&run.join(host())).lossless();
         assert_eq!(job::ranks(&data).into_keys().collect::<Vec<_>>(), [0, 1, 2, 3]);
