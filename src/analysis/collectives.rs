@@ -12,7 +12,7 @@ use crate::analysis::losses::Quality;
 use crate::analysis::nesting::Nesting;
 use crate::analysis::source::{IdKind, Source};
 use crate::rows::{SEQ_BITS, Span};
-use crate::vocabulary::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer, flag};
 
 /// Groups, and non-blocking calls that are waited for, that are remembered.
 const REMEMBERED_MAX: usize = 1 << 18;
@@ -84,7 +84,7 @@ struct Around {
 /// What calls have in common. Processes without a rank are kept apart.
 type Key = (&'static str, Option<i32>, Result<i32, i32>);
 
-/// Follows collective calls and the system calls inside them, on the same thread.
+/// Follows collective calls and the system calls inside them, and those that other threads make for their operations.
 #[derive(Default)]
 pub struct Collectives {
     keys: HashMap<Key, usize>,
@@ -92,6 +92,8 @@ pub struct Collectives {
     nesting: Nesting<Option<Around>>,
     /// Non-blocking calls: what is done while a rank waits for one belongs to it.
     waited: HashMap<i64, Around>,
+    /// Operations inside collective calls, which other threads may carry out.
+    operations: HashMap<i64, Around>,
     overflow: bool,
 }
 
@@ -105,9 +107,16 @@ impl Collectives {
         let above = self.nesting.above(span).flatten();
         let waits = (span.kind == Kind::Wait && span.coll_id.is_none()).then_some(span.async_id).flatten();
         let own = if span.coll_id.is_some() && counts { self.call(span) } else { None };
-        // What another thread does for an operation.
         let elsewhere = span.parent_id.filter(|parent| parent >> SEQ_BITS != span.span_id >> SEQ_BITS);
-        let around = own.or_else(|| self.waited.get(&waits.or(elsewhere)?).copied()).or(above);
+        let operation = || self.operations.get(&elsewhere?).copied();
+        let around = own.or_else(|| self.waited.get(&waits?).copied()).or(above).or_else(operation);
+        if let Some(around) = around.filter(|_| span.flags & flag::ASYNC != 0 && span.layer < Layer::Syscall) {
+            if self.operations.len() < REMEMBERED_MAX {
+                self.operations.insert(span.span_id, around);
+            } else {
+                self.overflow = true;
+            }
+        }
         if span.layer == Layer::Syscall
             && is_data(span.kind)
             && counts
@@ -145,7 +154,7 @@ impl Collectives {
             sum.moved.merge(Bytes::of(span.bytes, span.errno != 0));
         }
         let around = Around { sum: at, call: span.span_id };
-        if span.async_id.is_none() && span.flags & crate::vocabulary::flag::NONBLOCKING != 0 {
+        if span.async_id.is_none() && span.flags & flag::NONBLOCKING != 0 {
             if self.waited.len() < REMEMBERED_MAX {
                 self.waited.insert(span.span_id, around);
             } else {

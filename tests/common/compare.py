@@ -182,7 +182,7 @@ aggregate = report["header"]["aggregate"]
 
 # Files.
 # Where there is one dataset the report has no host of its rows.
-only = rows("SELECT any_value(host) AS host FROM datasets")[0]["host"]
+only = rows("SELECT min(host) AS host FROM datasets")[0]["host"]
 sql_files = index(rows("FROM v_files"), "host", "file_id", "layer")
 our_files = {
     (file.get("host", only), file["file_id"], layer["layer"]): (file, layer)
@@ -226,7 +226,7 @@ for key, ours in our_failed.items():
 
 # Failed calls by error and directory. Those that were only counted have no rows in SQL.
 # Without a directory nodes are together, here under the name of one of them.
-sql_errors = index(rows("""SELECT if(path LIKE '%/%', host, (SELECT any_value(host) FROM datasets)) AS host, layer, error,
+sql_errors = index(rows("""SELECT if(path LIKE '%/%', host, (SELECT min(host) FROM datasets)) AS host, layer, error,
   CASE WHEN path LIKE '%/%' THEN coalesce(nullif(regexp_replace(path, '/[^/]*$', ''), ''), '/') END AS directory,
   sum(calls)::BIGINT AS calls, sum(time_ns)::BIGINT AS time_ns FROM v_errors GROUP BY ALL"""), "host", "layer", "error", "directory")
 our_errors = {}
