@@ -449,8 +449,8 @@ fn shown_together(dir: &Path, report: &report::Report) {
 #[test]
 fn the_text_of_two_nodes() {
     let dir = tempfile::tempdir().unwrap();
-    for n in 0..2 {
-        write_of(NODES[n].0, &dir.path().join(NODES[n].0), node(n));
+    for (n, (host, _)) in NODES.into_iter().enumerate().take(2) {
+        write_of(host, &dir.path().join(host), node(n));
     }
     let mut out = Vec::new();
     report::run(dir.path(), false, &mut out).unwrap();
