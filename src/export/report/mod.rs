@@ -220,13 +220,8 @@ pub struct Scope<'a> {
     pub files: Option<usize>,
 }
 
-/// The same of a part.
-pub fn build_of(source: &mut dyn Source, config: &Config, scope: &Scope) -> Result<Report> {
-    let mut header = header::header(source)?;
-    let losses = losses::losses(source)?;
-    let (coverage, opaque) = coverage::coverage(source)?;
-    let quality = losses.quality();
-    let only = Only::read(source, scope.only, header.aggregate)?;
+/// Reads what happened: all calls, the sums, the requests, and the slowest calls once more.
+fn collect(source: &mut dyn Source, only: &Only, aggregate: bool) -> Result<(Collected, slowest::Trees)> {
     let mut all = Collected::new(source)?;
     source.spans(&mut |span| {
         all.span(span, only.span(span));
@@ -240,7 +235,7 @@ pub fn build_of(source: &mut dyn Source, config: &Config, scope: &Scope) -> Resu
         }
         Ok(())
     })?;
-    if header.aggregate && !only.is_restricted() {
+    if aggregate && !only.is_restricted() {
         source.hists(&mut |row| {
             all.layers.hist(row);
             Ok(())
@@ -248,15 +243,27 @@ pub fn build_of(source: &mut dyn Source, config: &Config, scope: &Scope) -> Resu
     }
     let mut trees = slowest::Trees::read(source, &std::mem::take(&mut all.slowest).calls())?;
     source.blocks(&mut |block| {
-        let counts = !header.aggregate && !only.is_restricted();
+        let counts = !aggregate && !only.is_restricted();
         all.block(block, counts);
-        if !header.aggregate {
+        if !aggregate {
             all.devices.block(block);
         }
         trees.block(block);
         Ok(())
     })?;
-    all.chains.resolve(source, all.nesting, &|span| only.span(span), &mut |span| all.processes.ask(span))?;
+    let nesting = std::mem::take(&mut all.nesting);
+    all.chains.resolve(source, nesting, &|span| only.span(span), &mut |span| all.processes.ask(span))?;
+    Ok((all, trees))
+}
+
+/// The same of a part.
+pub fn build_of(source: &mut dyn Source, config: &Config, scope: &Scope) -> Result<Report> {
+    let mut header = header::header(source)?;
+    let losses = losses::losses(source)?;
+    let (coverage, opaque) = coverage::coverage(source)?;
+    let quality = losses.quality();
+    let only = Only::read(source, scope.only, header.aggregate)?;
+    let (all, trees) = collect(source, &only, header.aggregate)?;
     if !header.end_recorded {
         header.duration_ns = all.last;
     }
