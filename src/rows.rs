@@ -64,6 +64,13 @@ pub struct Block {
     pub qdepth: i16,
 }
 
+impl Block {
+    /// The name of the device, or its number.
+    pub fn device_name(&self) -> String {
+        self.device.clone().unwrap_or_else(|| format!("{}:{}", self.dev >> 20, self.dev & 0xf_ffff))
+    }
+}
+
 /// [`BlockLink::how`] of a request that moves no data.
 pub const DISCARD: &str = "discard";
 

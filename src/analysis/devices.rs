@@ -87,8 +87,7 @@ impl Devices {
         let host = self.hosts[0].of(block.req_id).map(str::to_owned);
         let sum = self.of_requests.entry((host, block.dev)).or_default();
         if sum.row.device.is_empty() {
-            let numbers = || format!("{}:{}", block.dev >> 20, block.dev & 0xf_ffff);
-            sum.row.device = block.device.clone().unwrap_or_else(numbers);
+            sum.row.device = block.device_name();
         }
         add(&mut sum.row.queue_ns, block.issue_ns.saturating_sub(block.queue_ns));
         sum.row.max_qdepth = sum.row.max_qdepth.max(block.qdepth.into());

@@ -250,9 +250,8 @@ impl Counts {
         let Some((kind, figures)) = Figures::of_request(block) else { return };
         // What it is called first: its totals must not be cut in two.
         if !self.devices.contains_key(&block.dev) {
-            let numbers = || format!("{}:{}", block.dev >> 20, block.dev & 0xf_ffff);
             let known: HashSet<&String> = self.devices.values().collect();
-            let name = block.device.clone().unwrap_or_else(numbers);
+            let name = block.device_name();
             let name = if known.len() < MAX_DEVICES || known.contains(&name) { name } else { OTHER.to_owned() };
             self.devices.insert(block.dev, name);
         }

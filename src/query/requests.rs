@@ -12,7 +12,7 @@ use crate::analysis::source::Source;
 use crate::query::group::{Groups, Linked};
 use crate::query::options::{By, Query};
 use crate::query::power::{Disks, Table, Watts};
-use crate::query::select::{Places, Selection, device_name};
+use crate::query::select::{Places, Selection};
 use crate::rows::{Block, DISCARD};
 use crate::vocabulary::{LAYERS, flag};
 
@@ -229,7 +229,7 @@ impl Energy {
                 overflow = true;
                 return Ok(());
             }
-            let busy = all.entry(device_name(block)).or_default();
+            let busy = all.entry(block.device_name()).or_default();
             let before = busy.intervals.len();
             let end = block.issue_ns.saturating_add(dur_ns.max(0));
             busy.add(block.issue_ns, end);
@@ -250,7 +250,7 @@ impl Energy {
 
     /// Joules of one request; none where its device takes no power of its own.
     fn of(&self, block: &Block) -> Option<f64> {
-        let (device, joules_per_ns) = self.devices.get(&device_name(block))?;
+        let (device, joules_per_ns) = self.devices.get(&block.device_name())?;
         let ns = block.dur_ns.unwrap_or(0).max(0);
         (device.watts.active > 0.0).then_some(joules_per_ns * ns as f64)
     }

@@ -254,12 +254,12 @@ impl<'a> Selection<'a> {
 
     /// Is it to the device that is asked for, if any?
     pub fn is_on_device(&self, block: &Block) -> bool {
-        self.query.device.as_ref().is_none_or(|wanted| *wanted == device_name(block))
+        self.query.device.as_ref().is_none_or(|wanted| *wanted == block.device_name())
     }
 
     /// The group of its device.
     pub fn device(&mut self, block: &Block) -> Group {
-        self.named(device_name(block))
+        self.named(block.device_name())
     }
 
     fn named(&mut self, name: String) -> Group {
@@ -330,10 +330,4 @@ impl<'a> Selection<'a> {
 fn bin(ns: i64, width: i64) -> Group {
     let width = width.max(1);
     Group::Time(ns.div_euclid(width).saturating_mul(width))
-}
-
-/// The name of a device, or its number.
-pub fn device_name(block: &Block) -> String {
-    let number = || format!("{}:{}", block.dev >> 20, block.dev & 0xf_ffff);
-    block.device.clone().unwrap_or_else(number)
 }

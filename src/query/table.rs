@@ -12,7 +12,7 @@ use crate::query::group::{Group, Groups, Owner, Sum};
 use crate::query::is_ordered;
 use crate::query::options::{By, Metric, Query};
 use crate::query::requests::Device;
-use crate::query::select::{Selection, device_name};
+use crate::query::select::Selection;
 use crate::rows::{Block, Span};
 use crate::vocabulary::Layer;
 
@@ -325,7 +325,7 @@ impl List {
             layer: Layer::Block,
             op: block.op,
             file: None,
-            device: Some(device_name(block)),
+            device: Some(block.device_name()),
             offset: block.sector.checked_mul(512),
             bytes: Some(i64::from(block.bytes)),
             dur_ns: block.dur_ns.unwrap_or(0),

@@ -28,7 +28,7 @@ pub struct Devices {
 impl Devices {
     pub fn block(&mut self, block: &Block, time: Time) {
         let Some((_, figures)) = Figures::of_request(block) else { return };
-        let name = block.device.clone().unwrap_or_else(|| format!("{}:{}", block.dev >> 20, block.dev & 0xf_ffff));
+        let name = block.device_name();
         if let Some(bin) = self.bin(name, time.bin(block.issue_ns)) {
             bin.sums.merge(&figures.sums());
             bin.depth = bin.depth.max(i64::from(block.qdepth));

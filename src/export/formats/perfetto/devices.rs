@@ -91,8 +91,7 @@ impl<'a> Devices<'a> {
 }
 
 fn new(packets: &mut Packets<'_>, host: Option<&str>, block: &Block) -> Result<Device> {
-    let numbers = || format!("{}:{}", block.dev >> 20, block.dev & 0xf_ffff);
-    let name = block.device.as_ref().map_or_else(numbers, crate::text::escape);
+    let name = crate::text::escape(block.device_name());
     let node = host.map(|host| crate::text::escape(host) + ": ").unwrap_or_default();
     let name = Some(format!("{node}device {name}"));
     let track = packets.track(TrackDescriptor { name, ..TrackDescriptor::default() })?;

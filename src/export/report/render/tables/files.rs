@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::export::report::render::mark;
 use crate::export::report::render::style::Tone;
 use crate::export::report::render::table::{Cell, Column, Table, Value};
+use crate::export::report::render::tables::on_node;
 use crate::export::report::{Bytes, FileLayer, FileRow, Report};
 use crate::text::time;
 use crate::vocabulary::{KINDS, Layer};
@@ -138,5 +139,5 @@ pub fn table(report: &Report) -> Table {
 /// Its name, with its node where there are several.
 pub fn path(file: &FileRow) -> Cell {
     let path = file.path.clone().unwrap_or_else(|| format!("file {} (name not recorded)", file.file_id));
-    Value::Path(file.host.as_deref().map_or(path.clone(), |host| format!("{host}:{path}"))).into()
+    Value::Path(on_node(file.host.as_deref(), &path)).into()
 }

@@ -2,6 +2,7 @@
 
 use crate::export::report::render::mark;
 use crate::export::report::render::table::{Cell, Column, Table, Value};
+use crate::export::report::render::tables::on_node;
 use crate::export::report::{FailedLookup, Report};
 use crate::text::time;
 
@@ -18,10 +19,7 @@ pub fn title(report: &Report) -> String {
 pub fn table(report: &Report) -> Table {
     let row = |row: &FailedLookup| {
         let of = |value| Cell::from(value).sure(row.complete);
-        let directory = row.directory.as_ref().map(|directory| match &row.host {
-            Some(host) => format!("{host}:{directory}"),
-            None => directory.clone(),
-        });
+        let directory = row.directory.as_ref().map(|directory| on_node(row.host.as_deref(), directory));
         vec![
             Cell::name(&*row.error),
             of(Value::Count(row.calls)),

@@ -14,3 +14,8 @@ pub mod phases;
 pub mod ranks;
 pub mod sizes;
 pub mod waiting;
+
+/// A path with its node, where there are several.
+fn on_node(host: Option<&str>, path: &str) -> String {
+    host.map_or_else(|| path.to_owned(), |host| format!("{host}:{path}"))
+}
