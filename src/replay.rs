@@ -1,7 +1,7 @@
 //! `replay`: the dashboard over a recorded dataset. What the sums of the dataset give is there at once; calls are read in
 //! another thread, as far as they are asked for.
 
-use crate::analysis::source::IdKind;
+use crate::analysis::trace::source::IdKind;
 use crate::cli::ShowArgs;
 use crate::export::report::{Renumber, Source as _, Union};
 use crate::export::{Table, Times};

@@ -1,7 +1,7 @@
 //! From rows to the page.
 
 use crate::analysis::findings::{Evidence, Finding, Findings, Severity};
-use crate::analysis::share::{HOOKS_NS, TRACING_NS};
+use crate::analysis::trace::share::{HOOKS_NS, TRACING_NS};
 use crate::event::FileKey;
 use crate::export::dataset::tests::sums;
 use crate::metrics::counts::Counts;

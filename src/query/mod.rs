@@ -17,8 +17,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::analysis::losses;
-use crate::analysis::source::Source;
+use crate::analysis::trace::losses;
+use crate::analysis::trace::source::Source;
 use crate::export::report::Union;
 use crate::query::group::Groups;
 use crate::query::options::{By, Format, Metric, Query, Scope};

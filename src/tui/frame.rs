@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use crate::analysis::share::TRUSTED_SHARE;
+use crate::analysis::trace::share::TRUSTED_SHARE;
 use crate::summary::filter::FIELDS;
 use crate::summary::view::{LayerRow, Screen, Snapshot, Status};
 use crate::tui::keys::{self, EVERYWHERE};

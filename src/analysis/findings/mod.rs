@@ -24,12 +24,12 @@ use roaring::RoaringBitmap;
 use serde::Serialize;
 
 use crate::HashMap;
-use crate::analysis::coverage::LayerCoverage;
 use crate::analysis::files::described;
-use crate::analysis::losses::Losses;
 use crate::analysis::nesting::Enclosing;
-use crate::analysis::share::TRUSTED_SHARE;
-use crate::analysis::source::{IdKind, Source};
+use crate::analysis::trace::coverage::LayerCoverage;
+use crate::analysis::trace::losses::Losses;
+use crate::analysis::trace::share::TRUSTED_SHARE;
+use crate::analysis::trace::source::{IdKind, Source};
 use crate::rows::{Block, FileRollup, Span};
 use crate::text::percent;
 use crate::vocabulary::{LAYERS, Layer};

@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::analysis::ranks::{STRAGGLER, Spread};
+use crate::analysis::parallel::ranks::{STRAGGLER, Spread};
 use crate::summary::view::{Grouping, ProcessRow, Screen, Snapshot, grouped, spread};
 use crate::tui::screens::{About, bytes, count, empty, errors, number, pane, part, per_second, samples_time, time};
 use crate::tui::state::{Amounts, State, TableId};

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use crate::HashMap;
 use crate::analysis::calls::is_data;
-use crate::analysis::losses::Quality;
 use crate::analysis::nesting::Enclosing;
+use crate::analysis::trace::losses::Quality;
 use crate::rows::{SEQ_BITS, Span};
 use crate::vocabulary::{LAYERS, Layer};
 

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use crate::HashMap;
 use crate::analysis::calls::{Figures, asked, is_data};
-use crate::analysis::losses::Quality;
 use crate::analysis::nesting::Enclosing;
-use crate::analysis::source::{IdKind, Source};
+use crate::analysis::trace::losses::Quality;
+use crate::analysis::trace::source::{IdKind, Source};
 use crate::rows::{FileRollup, Process, Span};
 use crate::vocabulary::{Kind, LAYERS, Layer};
 

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::HashMap;
 use crate::analysis::calls::{Bytes, Figures, Transfers, is_data, is_topmost, request_failed};
-use crate::analysis::coverage::LayerCoverage;
-use crate::analysis::losses::Quality;
 use crate::analysis::nesting::{Enclosing, Nesting};
-use crate::analysis::source::Source;
+use crate::analysis::trace::coverage::LayerCoverage;
+use crate::analysis::trace::losses::Quality;
+use crate::analysis::trace::source::Source;
 use crate::rows::{Block, FileRollup, Span};
 use crate::vocabulary::{Kind, LAYERS, Layer, flag};
 

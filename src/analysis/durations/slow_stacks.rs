@@ -7,8 +7,8 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::HashMap;
-use crate::analysis::losses::Quality;
-use crate::analysis::source::Source;
+use crate::analysis::trace::losses::Quality;
+use crate::analysis::trace::source::Source;
 use crate::rows::Span;
 use crate::vocabulary::Layer;
 

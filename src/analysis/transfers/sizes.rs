@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::HashMap;
 use crate::analysis::calls::is_data;
-use crate::analysis::losses::Quality;
-use crate::analysis::pattern::Position;
+use crate::analysis::trace::losses::Quality;
+use crate::analysis::transfers::pattern::Position;
 use crate::rows::{FileRollup, Span};
 use crate::vocabulary::{Kind, LAYERS, Layer};
 

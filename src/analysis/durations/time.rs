@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::analysis::calls::ratio;
+use crate::analysis::durations::waiting::WaitRow;
 use crate::analysis::layers::LayerRow;
-use crate::analysis::waiting::WaitRow;
 use crate::rows::PARTS;
 use crate::vocabulary::{LAYERS, Layer};
 

@@ -8,9 +8,9 @@ use serde::Serialize;
 use crate::HashMap;
 use crate::analysis::calls::{Bytes, is_data};
 use crate::analysis::files;
-use crate::analysis::losses::Quality;
 use crate::analysis::nesting::Nesting;
-use crate::analysis::source::{IdKind, Source};
+use crate::analysis::trace::losses::Quality;
+use crate::analysis::trace::source::{IdKind, Source};
 use crate::rows::{SEQ_BITS, Span};
 use crate::vocabulary::{Kind, Layer, flag};
 

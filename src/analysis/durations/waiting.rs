@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::HashMap;
-use crate::analysis::losses::Quality;
+use crate::analysis::trace::losses::Quality;
 use crate::rows::{FileRollup, PARTS, Span};
 use crate::vocabulary::Layer;
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::HashMap;
 use crate::analysis::calls::request_failed;
 use crate::analysis::nesting::Enclosing;
-use crate::analysis::source::Source;
+use crate::analysis::trace::source::Source;
 use crate::rows::{Block, BlockLink, SEQ_BITS, Span};
 use crate::vocabulary::flag;
 

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::HashMap;
 use crate::analysis::calls::{Bytes, Figures};
-use crate::analysis::losses::Quality;
 use crate::analysis::nesting::{Enclosing, is_phase};
+use crate::analysis::trace::losses::Quality;
 use crate::rows::Span;
 use crate::vocabulary::{LAYERS, Layer, flag};
 

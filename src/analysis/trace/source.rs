@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 
-use crate::analysis::clocks::NodeRow;
+use crate::analysis::trace::clocks::NodeRow;
 use crate::rows::{
     Block, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
     Row, Span, Stack,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::analysis::source::Source;
+use crate::analysis::trace::source::Source;
 use crate::rows::Loss;
 use crate::vocabulary::{LAYERS, Layer};
 
