@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 
 use crate::analysis::findings::own::OwnRule;
@@ -36,7 +36,11 @@ impl Config {
     }
 
     fn parse(text: &str) -> Result<Self> {
-        let rules: BTreeMap<String, Settings> = toml::from_str(text)?;
+        // Its own words would show the line, which may be of a file that is no file of rules and not for everybody.
+        let rules: BTreeMap<String, Settings> = toml::from_str(text).map_err(|e| {
+            let before = e.span().and_then(|at| text.get(..at.start)).unwrap_or_default();
+            anyhow!("line {}: {}", before.matches('\n').count() + 1, e.message())
+        })?;
         let mut config = Self::default();
         for (id, settings) in rules {
             let known = RULES.iter().find(|rule| rule.id == id);
@@ -101,6 +105,8 @@ mod tests {
         assert!(error("[sync-per-record]\ncalls = \"x\"\n").contains("invalid type"));
         assert!(error("[reread]\nsql = \"FROM spans\"\n").contains("name yours otherwise"));
         assert!(error("[mine]\nsql = \"FROM spans\"\ncalls = 3\n").contains("none of sql, advice and off"));
+        // The text of a file that is none of rules is not shown.
+        assert_eq!(error("[reread]\nsecret:*:1\n"), "line 2: key with no value, expected `=`");
     }
 
     #[test]

@@ -5,7 +5,6 @@ mod perfetto;
 mod script;
 mod tables;
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -13,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
 use crate::export::TABLES;
+use crate::export::files::file::create_new_file;
 use crate::export::report::Union;
 
 /// What is written.
@@ -98,6 +98,6 @@ pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
 
 fn open(to: Option<&Path>) -> Result<Box<dyn Write>> {
     let Some(path) = to else { return Ok(Box::new(BufWriter::new(std::io::stdout().lock()))) };
-    let file = File::create_new(path).with_context(|| format!("cannot create {}", path.display()))?;
+    let file = create_new_file(path)?;
     Ok(Box::new(BufWriter::new(file)))
 }

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::export::files::file::give_to_caller;
 use crate::export::programs::{is_special, python, views};
 use crate::export::report::{Source as _, Union};
 
@@ -61,6 +62,7 @@ impl Script {
             let why = String::from_utf8_lossy(&out.stderr);
             bail!("{}", why.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("Python failed"));
         }
+        give_to_caller(&whole)?;
         fs::rename(&whole, output).with_context(|| format!("cannot create {}", output.display()))?;
         Ok(warnings)
     }

@@ -9,6 +9,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::ipc::writer::StreamWriter;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
+use crate::export::files::file::{create_new_file, give_to_caller};
 use crate::export::{Dataset, TABLES, report};
 
 /// The dataset in a directory, or those below it.
@@ -34,9 +35,9 @@ pub fn all_csv(dir: &Path, to: &Path) -> Result<Vec<String>> {
     fs::create_dir(to).with_context(|| format!("cannot create {}", to.display()))?;
     for table in TABLES {
         let path = to.join(format!("{table}.csv"));
-        let file = fs::File::create_new(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        rows_as_csv(&all, table, &mut std::io::BufWriter::new(file))?;
+        rows_as_csv(&all, table, &mut std::io::BufWriter::new(create_new_file(&path)?))?;
     }
+    give_to_caller(to)?;
     Ok(warnings(&all))
 }
 
