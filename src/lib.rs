@@ -23,6 +23,7 @@ pub mod record;
 pub mod replay;
 pub mod rows;
 pub mod rules;
+pub mod runs;
 mod skel;
 pub mod sql;
 pub mod sudo;

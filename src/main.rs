@@ -9,7 +9,7 @@ use iotrace_bpf::query::power::Table;
 use iotrace_bpf::record::job::ranks;
 use iotrace_bpf::record::{self, TOOL_FAILED};
 use iotrace_bpf::text::message;
-use iotrace_bpf::{compare, config, doctor, export, probes, query, replay, rules, sql};
+use iotrace_bpf::{cli, compare, config, doctor, export, probes, query, replay, rules, runs, sql};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -115,6 +115,13 @@ fn show(action: &Action) -> anyhow::Result<u8> {
             };
             if !compare::run(sides, *json, fail_if, export::report::WIDTH, &mut out)?.is_empty() {
                 code = FOUND;
+            }
+        }
+        Action::Runs { dir, conditions, top, json } => {
+            let look = cli::look::of(&out, None);
+            let look = runs::Look { json: *json, top: *top, width: look.width.unwrap_or(usize::MAX) };
+            for note in runs::run(dir, conditions, look, &mut out)? {
+                eprintln!("iotrace-bpf: {}", message(&note));
             }
         }
         Action::Query(args) => {

@@ -285,6 +285,21 @@ pub enum Action {
         #[arg(long, value_name = "NAME>N%")]
         fail_if: Vec<Condition>,
     },
+    /// The runs below a directory, the newest first: when, who, how much, and what was wrong with each
+    Runs {
+        /// A directory with datasets of many runs
+        dir: PathBuf,
+        /// Only runs like this, all of several: user=anna, command~sim, written_bytes>10G, duration_s>5min,
+        /// findings=sync-per-record, start>2026-11-01, complete=no
+        #[arg(long = "where", value_name = "CONDITION")]
+        conditions: Vec<crate::runs::condition::Condition>,
+        /// So many of them
+        #[arg(long, value_name = "N")]
+        top: Option<usize>,
+        /// Machine-readable, with all columns
+        #[arg(long)]
+        json: bool,
+    },
     /// One figure of the calls that fulfil conditions, by rank, file, function, device, phase or time
     Query(QueryArgs),
     /// A dataset in a format that other programs read

@@ -14,7 +14,7 @@ const ROWS: &[&[&str]] = &[
     &["correlate", "loader"],
     &["analysis"],
     &["export"],
-    &["summary", "metrics", "compare"],
+    &["summary", "metrics", "compare", "runs"],
     &["batch", "query", "tui"],
     &["cli"],
     &["config", "probes", "rules"],

@@ -226,7 +226,8 @@ impl Evaluated {
             let mut case = Case::new(&mut groups, &run, &thresholds);
             found.extend((rule.find)(&mut case).into_iter().map(|found| (rule, found)));
         }
-        out.calls_s = groups.all.iter().map(|g| lanes::seconds(&run.lane, g, g.total())).sum();
+        // The sum of nothing is -0.
+        out.calls_s = groups.all.iter().map(|g| lanes::seconds(&run.lane, g, g.total())).sum::<f64>() + 0.0;
         out.unexplained_s = groups.all.iter().map(|g| lanes::seconds(&run.lane, g, g.left(&IN_CALLS))).sum();
         out.trusted = trace.tracing.is_none_or(|share| share <= TRUSTED_SHARE);
         Self { groups, run, found, out }

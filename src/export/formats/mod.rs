@@ -1,6 +1,7 @@
 //! `export`: a dataset in the formats of other programs. Rows are streamed: memory does not grow with their number.
 
 mod folded;
+mod hive;
 mod perfetto;
 mod script;
 mod tables;
@@ -28,6 +29,9 @@ pub enum Format {
     Perfetto,
     /// An archive of OTF2 with I/O records, a new directory: for Vampir, Cube and otf2-print
     Otf2,
+    /// A tree of directories by date and node, in which DuckDB, Spark and Polars read what a query needs; adds to one that is
+    /// there
+    Hive,
     /// A log of Darshan: for `PyDarshan`, darshan-parser and Drishti
     Darshan,
 }
@@ -90,7 +94,11 @@ pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
         }
         (Format::Otf2, None, Some(to)) => script::OTF2.run(dir, to),
         (Format::Darshan, None, Some(to)) => script::DARSHAN.run(dir, to),
-        (Format::Otf2 | Format::Darshan, Some(_), _) => bail!("this format has all tables: leave --table out"),
+        (Format::Hive, None, Some(to)) => hive::add(dir, to),
+        (Format::Hive, None, None) => bail!("give the directory of the tree (-o DIR)"),
+        (Format::Otf2 | Format::Darshan | Format::Hive, Some(_), _) => {
+            bail!("this format has all tables: leave --table out")
+        }
         (Format::Otf2, None, None) => bail!("an archive of OTF2 is a directory: give a new one (-o DIR)"),
         (Format::Darshan, None, None) => bail!("give a file for the log (-o FILE.darshan)"),
     }

@@ -18,6 +18,13 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+/// Lets a supervisor (systemd, or whatever set `NOTIFY_SOCKET`: sd_notify(3)) know that from now on no call is missed. Not
+/// with a command, which has the same variable, and reports for itself.
+fn report_ready() {
+    // A supervisor that does not listen is none of the trace's errors.
+    let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);
+}
+
 fn start(run: &[OsString], held: bool, known: &[Version]) -> Result<Started> {
     let command = launch::launch(run, held)?;
     let guard = command.listener().ok().map(|listener| guardian::start()?.of(command.pid(), listener, known));
@@ -59,7 +66,11 @@ impl Run<'_, '_> {
             self.meet();
             return Ok(None);
         }
-        if self.args.run.is_empty() { Ok(None) } else { self.launch() }
+        if self.args.run.is_empty() {
+            report_ready();
+            return Ok(None);
+        }
+        self.launch()
     }
 
     /// Begins to read what the kernel counts of the targets.

@@ -8,6 +8,7 @@ mod findings;
 mod flight;
 mod inflight;
 mod metrics;
+mod monitoring;
 mod output;
 mod rows;
 mod service;

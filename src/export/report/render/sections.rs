@@ -4,6 +4,7 @@ use crate::export::report::Report;
 use crate::export::report::render::style::Line;
 use crate::export::report::render::table::Table;
 use crate::export::report::render::{Look, tables, text};
+use crate::vocabulary::Layer;
 
 /// A section.
 pub struct Section {
@@ -64,7 +65,7 @@ pub const SECTIONS: [Section; 23] = [
     Section {
         name: "functions",
         about: "calls, time and bytes by function",
-        usual: |report| !report.layers.is_empty(),
+        usual: |report| report.layers.iter().any(|layer| layer.layer != Layer::Block.name()),
         title: |_| "Functions, by their own time".to_owned(),
         table: tables::functions::functions,
         text: None,
