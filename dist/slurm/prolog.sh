@@ -12,8 +12,9 @@ dir=$JOBS/$SLURM_JOB_ID
 # Root's until the Epilog: nobody else may write where root does.
 mkdir -m 0700 "$dir" 2>/dev/null || exit 0
 
-# Slurm makes the job's control group after the Prolog.
-trace() {
+# Slurm makes the job's control group after the Prolog, and waits until nobody has the Prolog's output open.
+(
+	exec </dev/null >"$dir/log.$(uname -n)" 2>&1
 	n=0
 	until [ -d "$CGROUPS/job_$SLURM_JOB_ID" ]; do
 		n=$((n + 1))
@@ -21,7 +22,6 @@ trace() {
 		sleep 0.1
 	done
 	exec "$TRACER" --no-tui --quiet --aggregate --cgroup "$CGROUPS/job_$SLURM_JOB_ID" -o "$dir/$(uname -n)"
-}
-trace </dev/null >"$dir/log.$(uname -n)" 2>&1 &
+) &
 echo $! >"$dir/pid.$(uname -n)"
 exit 0

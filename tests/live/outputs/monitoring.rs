@@ -9,8 +9,9 @@ use std::process::Command;
 pub const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/dist/prometheus/rules.yml");
 const DASHBOARD: &str = include_str!("../../../dist/grafana/iotrace-bpf.json");
 
-/// Parts of expressions that have no samples where nothing is wrong, or not yet: findings are of a minute.
-const MAY_BE_EMPTY: [&str; 1] = ["iotrace_finding_seconds"];
+/// Parts of expressions that have no samples where nothing goes wrong while Prometheus looks, or not yet: findings are of a
+/// minute.
+const MAY_BE_EMPTY: [&str; 2] = ["iotrace_finding_seconds", "iotrace_op_failed_total"];
 
 /// The rules that Prometheus has loaded, and the expressions of the dashboard, on what it has scraped.
 pub fn check(prometheus: &Prometheus) {
