@@ -2,8 +2,8 @@
 
 use crate::catalog::effect::{Accessor, Effect};
 use crate::catalog::role::{
-    Close, CloseRange, Command, Data, Does, Dup, Hdf5, HintSet, Inherit, Inner, Jump, Lock, Names, Note, Open, OpenedIn,
-    Reopen, Request, RequestAction, Role, Seek, Submit, SubmitAction, Variables,
+    Close, CloseRange, Command, Data, Does, Dup, Hdf5, HintSet, Inherit, Inner, Jump, Lock, Names, Note, Open,
+    OpenedIn, Reopen, Request, RequestAction, Role, Seek, Submit, SubmitAction, Variables,
 };
 use crate::catalog::row::Row;
 use crate::catalog::variables::Meaning;

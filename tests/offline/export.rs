@@ -161,7 +161,8 @@ fn speedscope() -> PathBuf {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("target");
     let named = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("speedscope-");
     let mut all = std::fs::read_dir(&target).unwrap().map(|entry| entry.unwrap().path());
-    let package = all.find(named).unwrap_or_else(|| panic!("no speedscope in {}: run `cargo xtask test`", target.display()));
+    let package =
+        all.find(named).unwrap_or_else(|| panic!("no speedscope in {}: run `cargo xtask test`", target.display()));
     package.join("package")
 }
 
@@ -177,8 +178,10 @@ fn speedscope_shows_the_same_weights() {
         let mut command = std::process::Command::new(sql::python());
         let shown = command.arg(&script).arg(speedscope()).arg(&folded).output().unwrap();
         assert!(shown.status.success(), "{}", text(&shown.stderr));
-        let weights = text(&out.stdout).lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<i64>().unwrap()).sum::<i64>();
-        let (functions, all) = text(&shown.stdout).trim().split_once(' ').map(|(n, all)| (n.to_owned(), all.to_owned())).unwrap();
+        let weights =
+            text(&out.stdout).lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<i64>().unwrap()).sum::<i64>();
+        let (functions, all) =
+            text(&shown.stdout).trim().split_once(' ').map(|(n, all)| (n.to_owned(), all.to_owned())).unwrap();
         assert!(functions.parse::<usize>().unwrap() > 50 && all == weights.to_string(), "{weight}: {functions} {all}");
     }
 }
