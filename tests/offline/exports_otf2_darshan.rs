@@ -116,7 +116,8 @@ fn every_kind_of_event_is_counted_by_otf2_print() {
     }
     let archive = work.path().join("export.otf2/traces.otf2");
     let out = Command::new("otf2-print").arg(archive).output().unwrap();
-    let released = text(&out.stdout).lines().filter(|line| line.starts_with("IO_RELEASE_LOCK")).map(str::to_owned);
+    let printed = text(&out.stdout);
+    let released = printed.lines().filter(|line| line.starts_with("IO_RELEASE_LOCK")).map(str::to_owned);
     let released: Vec<_> = released.map(|line| line.rsplit_once("Type: ").unwrap().1.to_owned()).collect();
     // What was taken last, and not what was only asked for.
     assert_eq!(released, ["SHARED", "EXCLUSIVE"]);
@@ -130,6 +131,8 @@ fn pydarshan_reads_the_counters_of_a_known_program() {
     dataset(&dir);
     let (_, log) = exports::darshan(&dir, work.path());
     assert_eq!(log["job"]["nprocs"], 2);
+    // Records that were compared call by call.
+    assert!(log["compared"].as_u64().unwrap() > 5, "{}", log["compared"]);
     let ranks = 2;
     let lines: usize =
         (0..ranks).flat_map(|rank| (0..500).map(move |line| format!("rank {rank} line {line}\n").len())).sum();
