@@ -71,7 +71,7 @@ pub enum Argument {
     Command,
     /// `len` is the offset that was asked for, `got` what it counts from.
     Seek,
-    /// Of a stream: `len` is where it stood before, `off` where it stands, `got` what the offset that was asked for counts from.
+    /// Of a stream: `len` is where it stood before, `off` where it stands, `got` what the offset counts from.
     StreamSeek,
     /// `got` is the operation of `flock`.
     Flock,

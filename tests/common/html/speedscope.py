@@ -1,5 +1,5 @@
-"""Opens folded stacks in speedscope and compares its table of functions with them: speedscope.py SPEEDSCOPE FOLDED, with
-the directory of its npm package. Prints the number of functions, and the total weight."""
+"""Opens folded stacks in speedscope and compares its table of functions with them: speedscope.py SPEEDSCOPE FOLDED,
+with the directory of its npm package. Prints the number of functions, and the total weight."""
 
 import base64
 import collections

@@ -145,7 +145,8 @@ EXTRA = {
         "FILE_ALIGNMENT": "any_value(alignment)",
     },
     ("POSIX", "accesses"): {
-        **{f"SEQ_{kind.upper()}S": f"count(*) FILTER (kind = '{kind}' AND \"offset\" > last)" for kind in ("read", "write")},
+        **{f"SEQ_{kind.upper()}S": f"count(*) FILTER (kind = '{kind}' AND \"offset\" > last)"
+           for kind in ("read", "write")},
         **{f"CONSEC_{kind.upper()}S": f"count(*) FILTER (kind = '{kind}' AND \"offset\" = last + 1)"
            for kind in ("read", "write")},
         "RW_SWITCHES": "count(*) FILTER (kind <> last_kind)",
