@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::common::trace::{Trace, file, handle, process};
+use crate::common::trace::{Trace, file, handle, meta, process};
 use crate::common::{exports, sql};
 use crate::sql_command::dataset;
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
@@ -34,6 +34,8 @@ fn made(dir: &Path, fill: impl FnOnce(&mut Trace)) {
     let options = Options { path: dir, host: "vm", force: false, owner: None, views: VIEWS };
     let mut writer = DatasetWriter::create(options).unwrap();
     let mut trace = Trace::default();
+    trace.row(meta("t0_ns", "0"));
+    trace.row(meta("t0_wall_ns", "1700000000000000000"));
     for row in [process(1, Some(0)), file(1, "/data/a"), handle(1, None, Layer::Syscall, 1, None)] {
         trace.row(row);
     }
