@@ -6,7 +6,7 @@ use crate::common::trace::Trace;
 use assert_cmd::Command;
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use iotrace_bpf::vocabulary::{Kind, Layer};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
 fn export(dir: &Path, args: &[&str]) -> Output {
@@ -154,6 +154,36 @@ print(*duckdb.sql(f'''SELECT (sum(self_ns) FILTER (flags & 4 = 0))::BIGINT, coun
     trace.finish().into_iter().for_each(|row| writer.push(row).unwrap());
     writer.finish().unwrap();
     is_drawn(&dir, "wait", 3 * 700);
+}
+
+/// The release of speedscope that `cargo xtask test` fetches.
+fn speedscope() -> PathBuf {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("target");
+    let named = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("speedscope-");
+    let mut all = std::fs::read_dir(&target).unwrap().map(|entry| entry.unwrap().path());
+    let package =
+        all.find(named).unwrap_or_else(|| panic!("no speedscope in {}: run `cargo xtask test`", target.display()));
+    package.join("package")
+}
+
+/// Its table of functions in a browser: of each what it weighs, alone and with all inside it.
+#[test]
+fn speedscope_shows_the_same_weights() {
+    let work = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/html/speedscope.py");
+    for weight in ["time", "calls"] {
+        let out = export(&parallel(), &["--to", "folded", "--weight", weight]);
+        let folded = work.path().join(weight);
+        std::fs::write(&folded, &out.stdout).unwrap();
+        let mut command = std::process::Command::new(sql::python());
+        let shown = command.arg(&script).arg(speedscope()).arg(&folded).output().unwrap();
+        assert!(shown.status.success(), "{}", text(&shown.stderr));
+        let weights =
+            text(&out.stdout).lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<i64>().unwrap()).sum::<i64>();
+        let (functions, all) =
+            text(&shown.stdout).trim().split_once(' ').map(|(n, all)| (n.to_owned(), all.to_owned())).unwrap();
+        assert!(functions.parse::<usize>().unwrap() > 50 && all == weights.to_string(), "{weight}: {functions} {all}");
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod prose;
 mod setup;
 mod shell;
 mod soak;
+mod speedscope;
 mod test;
 mod venv;
 mod vm;
