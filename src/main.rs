@@ -9,7 +9,7 @@ use iotrace_bpf::query::power::Table;
 use iotrace_bpf::record::job::ranks;
 use iotrace_bpf::record::{self, TOOL_FAILED};
 use iotrace_bpf::text::message;
-use iotrace_bpf::{compare, config, doctor, export, probes, query, replay, rules, sql};
+use iotrace_bpf::{compare, config, doctor, export, probes, query, replay, rules, sql, top};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -79,6 +79,10 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
             Err(e) if export::reader_left(&e) => Ok(0),
             shown => shown.map(|()| 0),
         },
+        Some(Action::Top(args)) => match top::run(&args) {
+            Err(e) if export::reader_left(&e) => Ok(0),
+            shown => shown.map(|()| 0),
+        },
         Some(Action::Sql { dir, query }) => sql::run(&dir, query.as_deref()),
         Some(action) => match show(&action) {
             Err(e) if export::reader_left(&e) => Ok(0),
@@ -141,7 +145,7 @@ fn show(action: &Action) -> anyhow::Result<u8> {
         Action::Rules { action } => rules::run(action.as_ref(), &mut out)?,
         Action::Repair { dir } => export::reading::repair::run(dir, &mut out)?,
         Action::Probes { action } => probes::run(action, &mut out)?,
-        Action::Replay { .. } | Action::Sql { .. } => {}
+        Action::Replay { .. } | Action::Sql { .. } | Action::Top(_) => {}
         Action::Doctor => code = doctor::run(&mut out)?,
     }
     out.flush()?;

@@ -1,6 +1,8 @@
 //! From rows to the page.
 
 use crate::analysis::findings::{Evidence, Finding, Findings, Severity};
+use crate::analysis::nesting::Nesting;
+use crate::analysis::ranks::OwnCalls;
 use crate::analysis::share::{HOOKS_NS, TRACING_NS};
 use crate::event::FileKey;
 use crate::export::dataset::tests::sums;
@@ -10,7 +12,7 @@ use crate::metrics::page::{Node, Own, Page, page};
 use crate::metrics::text::Format;
 use crate::node::counters::{self, COUNTERS, Count};
 use crate::node::figures;
-use crate::rows::{Block, Coverage, File, FileRollup, Loss, Metric, Mount, Process, Row, Span};
+use crate::rows::{Block, Coverage, File, FileRollup, Loss, Metric, Mount, Process, Row, Span, span_id};
 use crate::vocabulary::{Kind, Layer};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -166,6 +168,16 @@ fn counts() -> Counts {
         evidence: Evidence::default(),
         sql: String::new(),
     };
+    let mut nesting = Nesting::default();
+    let mut own = OwnCalls::default();
+    let written = Span { rank: Some(3), ..moved("write", Kind::Write, 3, 50) };
+    let failed = Span { span_id: span_id(2, 1), errno: 5, bytes: None, ..moved("read", Kind::Read, 3, 0) };
+    let inside = Span { span_id: span_id(2, 2), parent_id: Some(failed.span_id), ..moved("read", Kind::Read, 3, 7) };
+    for span in [written, failed, inside] {
+        let around = nesting.of(&span);
+        own.span(&span, &around);
+    }
+    counts.add_own(&own);
     counts.set_findings(&Findings { findings: vec![finding], trusted: true, ..Findings::default() });
     counts
 }
@@ -183,6 +195,7 @@ fn node() -> Node {
 
 fn own() -> Own {
     Own {
+        node: "node1".to_owned(),
         records: 12,
         ring_fill: 0.25,
         ring_bytes: 1 << 26,
@@ -224,6 +237,13 @@ fn every_call_request_loss_and_verdict_counts_once() {
     is("iotrace_op_duration_seconds_count{layer=\"block\",op=\"flush\",device=\"vda\"}", "1");
     is("iotrace_op_failed_total{layer=\"block\",op=\"write\",device=\"vda\"}", "1");
     is("iotrace_bytes_total{layer=\"block\",direction=\"read\",device=\"vda\"}", "1536");
+    is("iotrace_program_calls_total{rank=\"3\"}", "1");
+    is("iotrace_program_bytes_total{rank=\"3\",direction=\"write\"}", "50");
+    is("iotrace_program_io_seconds_total{rank=\"3\"}", "0.000001500");
+    // The one inside another is not the program's own.
+    is("iotrace_program_calls_total", "1");
+    is("iotrace_program_failed_total", "1");
+    is("iotrace_program_bytes_total{direction=\"read\"}", "0");
     is("iotrace_device_queue_seconds_total{device=\"vda\",op=\"read\"}", "0.000005000");
     is("iotrace_lost_events_total{layer=\"syscall\",reason=\"ring\"}", "5");
     is("iotrace_lost_events_total{layer=\"block\",reason=\"ring\"}", "0");
