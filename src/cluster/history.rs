@@ -194,7 +194,7 @@ mod tests {
         let second = Page { io: &[(Some(0), 2.0), (None, 1.0)], calls: 300.0, pressure: 8.0, ..first };
         node.answer(1, seconds(12), second.read());
         let rates = node.rates.clone().unwrap_or_default();
-        assert_eq!((rates.work.calls, rates.work.seconds, rates.pressure), (200.0, 0.75, Some(0.5)));
+        assert_eq!((rates.work.calls, rates.work.seconds, rates.pressure), (100.0, 0.75, Some(0.5)));
         assert_eq!(rates.ranks.get(&0).map(|work| work.seconds), Some(0.5));
         assert_eq!(shown(&node), [None, Some(0.75)]);
         assert_eq!(node.ranks[&0].last(TICKS), [None, Some(0.5)]);

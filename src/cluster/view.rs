@@ -228,11 +228,11 @@ mod tests {
 
     #[test]
     fn a_straggler_is_one_beyond_the_mean_of_those_that_answer() {
-        let ranks = |a, b| vec![(Some(a), 0.1), (Some(a + 1), b)];
-        let (even, slow, silent) = (ranks(0, 0.1), ranks(2, 0.9), ranks(4, 0.1));
+        let ranks = |a, b| vec![(Some(a), 0.25), (Some(a + 1), b)];
+        let (even, slow, silent) = (ranks(0, 0.25), ranks(2, 2.25), ranks(4, 0.25));
         let view = view(&nodes(&[&even, &slow, &silent]), SECOND, 5, 600);
-        // Three seconds of 0.1, 0.1, 0.1 and 0.9.
-        assert_eq!(view.of_ranks.map(|s| (s.max, s.most)), Some((2_700_000_095, 3)));
+        // Three seconds of 0.25, 0.25, 0.25 and 2.25.
+        assert_eq!(view.of_ranks.map(|s| (s.max, s.most)), Some((6_750_000_000, 3)));
         assert_eq!(
             view.stragglers().iter().map(|(name, times)| format!("{name} {times:.2}")).collect::<Vec<_>>(),
             ["rank 3 on n1 3.00"]
@@ -242,9 +242,9 @@ mod tests {
             [Some(33.0), Some(167.0), None]
         );
         assert_eq!(view.silent(), [("n2", SECOND * 2, "gone")]);
-        assert_eq!(view.nodes[2].cells, [None, Some(0.2), Some(0.2), None]);
+        assert_eq!(view.nodes[2].cells, [None, Some(0.5), Some(0.5), None]);
         assert_eq!(view.ranks.iter().map(|row| row.cells.len()).collect::<Vec<_>>(), [4; 6]);
-        assert_eq!(view.nodes[1].share.map(|share| (share * 100.0).round()), Some(50.0), "the mean of its two ranks");
+        assert_eq!(view.nodes[1].share.map(|share| (share * 100.0).round()), Some(125.0), "the mean of its two ranks");
     }
 
     #[test]

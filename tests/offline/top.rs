@@ -49,7 +49,8 @@ fn serve(times: u32, page: impl Fn(u32) -> String + Send + 'static) -> SocketAdd
                 head.extend(byte);
             }
             let text = page(n);
-            let _ = write!(client, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len());
+            let _ =
+                write!(client, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len());
         }
     });
     address

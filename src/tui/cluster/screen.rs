@@ -61,11 +61,12 @@ fn head(buf: &mut Buffer, view: &View, pen: Pen) -> Rect {
     let tone = if answering < all { Tone::Warn } else { Tone::Plain };
     let x = put(buf, pen, area, x + 2, area.y, &format!("{answering} of {all} nodes answer"), tone);
     let restarts: u32 = view.nodes.iter().map(|row| row.restarts).fold(0, u32::saturating_add);
-    let x = if restarts > 0 {
-        put(buf, pen, area, x + 2, area.y, &format!("{restarts} traces began again"), Tone::Warn)
-    } else {
-        x
+    let again = match restarts {
+        0 => String::new(),
+        1 => "1 trace began again".to_owned(),
+        n => format!("{n} traces began again"),
     };
+    let x = if restarts > 0 { put(buf, pen, area, x + 2, area.y, &again, Tone::Warn) } else { x };
     let every = format!("every {}", duration(view.interval));
     put(buf, pen, area, x + 2, area.y, &every, Tone::Dim);
     below(area, 1)
@@ -208,13 +209,14 @@ fn figure(work: Option<&Work>, show: impl Fn(&Work) -> String) -> String {
     work.map_or_else(|| "-".to_owned(), show)
 }
 
-fn per_second(n: f64) -> String {
+/// A number; a dash for none.
+fn count(n: f64) -> String {
     if n < 0.05 { "-".to_owned() } else { text::count(n) }
 }
 
 fn failed(work: Option<&Work>) -> Cell {
     let failed = work.map_or(0.0, |work| work.failed);
-    Cell::new(per_second(failed), if failed > 0.0 { Tone::Warn } else { Tone::Dim })
+    Cell::new(count(failed), if failed > 0.0 { Tone::Warn } else { Tone::Dim })
 }
 
 fn part(of: Option<f64>) -> String {
@@ -252,7 +254,7 @@ fn node_columns(max: f32) -> Vec<Column<NodeRow>> {
             Cell::new(pen.name(&row.name, width), tone)
         })
         .sort(|row| Key::Text(row.name.clone())),
-        Of::new("calls/s", 7, |row, _| figure(row.work.as_ref(), |w| per_second(w.calls)))
+        Of::new("calls/s", 7, |row, _| figure(row.work.as_ref(), |w| count(w.calls)))
             .sort(|row| number(row.work.as_ref(), |w| w.calls)),
         Of::new("read/s", 6, |row, pen| figure(row.work.as_ref(), |w| pen.rate(w.read)))
             .sort(|row| number(row.work.as_ref(), |w| w.read)),
@@ -265,8 +267,8 @@ fn node_columns(max: f32) -> Vec<Column<NodeRow>> {
             .sort(|row| number(row.work.as_ref(), |w| w.failed))
             .less(4),
         Of::new("lost", 5, |row, _| lost(row.lost)).sort(|row| Key::Number(row.lost)).less(2),
-        Of::new("procs", 5, |row, _| text::count(row.processes)).sort(|row| Key::Number(row.processes)).less(6),
-        Of::new("ranks", 5, |row, _| text::count(row.ranks as f64)).sort(|row| Key::Number(row.ranks as f64)).less(7),
+        Of::new("procs", 5, |row, _| count(row.processes)).sort(|row| Key::Number(row.processes)).less(6),
+        Of::new("ranks", 5, |row, _| count(row.ranks as f64)).sort(|row| Key::Number(row.ranks as f64)).less(7),
         Of::wide("finding, of the last minute", 27, finding)
             .sort(|row| Key::Number(row.findings.first().map_or(0.0, |found| found.seconds)))
             .less(5),
@@ -280,7 +282,7 @@ fn rank_columns(max: f32) -> Vec<Column<RankRow>> {
     vec![
         Of::new("rank", 5, |row: &RankRow, _| row.rank.to_string()).sort(|row| Key::Number(row.rank.into())),
         Of::wide("node", 12, |row, pen, width| pen.name(&row.node, width)).sort(|row| Key::Text(row.node.clone())),
-        Of::new("calls/s", 7, |row, _| figure(row.work.as_ref(), |w| per_second(w.calls)))
+        Of::new("calls/s", 7, |row, _| figure(row.work.as_ref(), |w| count(w.calls)))
             .sort(|row| number(row.work.as_ref(), |w| w.calls)),
         Of::new("read/s", 6, |row, pen| figure(row.work.as_ref(), |w| pen.rate(w.read)))
             .sort(|row| number(row.work.as_ref(), |w| w.read)),
@@ -301,7 +303,7 @@ fn layer_columns() -> Vec<Column<(Layer, OfLayer)>> {
     type Of = Column<(Layer, OfLayer)>;
     vec![
         Of::wide("layer", 8, |(layer, _): &(Layer, OfLayer), _, _| Cell::new(layer.name(), Tone::Layer(*layer))),
-        Of::new("calls/s", 7, |(_, of), _| per_second(of.work.calls)).sort(|(_, of)| Key::Number(of.work.calls)),
+        Of::new("calls/s", 7, |(_, of), _| count(of.work.calls)).sort(|(_, of)| Key::Number(of.work.calls)),
         Of::new("read/s", 6, |(_, of), pen| pen.rate(of.work.read)).sort(|(_, of)| Key::Number(of.work.read)),
         Of::new("writ/s", 6, |(_, of), pen| pen.rate(of.work.written)).sort(|(_, of)| Key::Number(of.work.written)),
         Of::new("time/s", 7, |(_, of), _| seconds(of.work.seconds)).sort(|(_, of)| Key::Number(of.work.seconds)),
