@@ -1,5 +1,5 @@
-//! Several nodes while they are traced: the metrics that the tracer of each one serves, asked for again and again, and what
-//! became of them between two answers. All but `watch` and `scrape` is pure.
+//! Several nodes while they are traced: the metrics that the tracer of each one serves, asked for again and again, and
+//! what became of them between two answers. All but `watch` and `scrape` is pure.
 
 pub mod history;
 pub mod scrape;

@@ -30,8 +30,8 @@ pub struct NodeRow {
     pub version: String,
     /// Each second, between the last two answers.
     pub work: Option<Work>,
-    /// Part of its time that a rank is in I/O, or where there are no ranks a process; the mean of all. Above 1 where threads
-    /// of one are in I/O at the same time.
+    /// Part of its time that a rank is in I/O, or where there are no ranks a process; the mean of all. Above 1 where
+    /// threads of one are in I/O at the same time.
     pub share: Option<f64>,
     pub pressure: Option<f64>,
     pub layers: BTreeMap<Layer, OfLayer>,
@@ -174,8 +174,8 @@ pub fn is_straggler(times_mean: Option<f64>) -> bool {
 }
 
 impl View {
-    /// Ranks, or where fewer than two are known nodes, that take much longer than the mean, the slowest first: what they
-    /// are called, and how many times the mean.
+    /// Ranks, or where fewer than two are known nodes, that take much longer than the mean, the slowest first: what
+    /// they are called, and how many times the mean.
     pub fn stragglers(&self) -> Vec<(String, f64)> {
         let slow = |times: Option<f64>| times.filter(|_| is_straggler(times));
         let mut found: Vec<(String, f64)> = if self.of_ranks.is_some() {
@@ -211,7 +211,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Nodes with these seconds in I/O of their ranks, or of what has no rank, each second; the last one is silent at the end.
+    /// Nodes with these seconds in I/O of their ranks, or of what has no rank, each second; the last one is silent at
+    /// the end.
     fn nodes(of: &[&[(Option<i32>, f64)]]) -> Vec<Node> {
         let names: Vec<String> = (0..of.len()).map(|n| format!("n{n}")).collect();
         let mut nodes: Vec<Node> = names.iter().map(|name| node(&format!("{name}:1"))).collect();

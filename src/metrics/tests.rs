@@ -300,6 +300,28 @@ fn every_metric_is_on_the_page_with_its_type_and_the_labels_that_are_documented(
 }
 
 #[test]
+fn of_calls_that_were_summed_up_the_program_made_system_calls_and_of_demoted_ones_their_number_is_known() {
+    let row = |layer, calls_error| FileRollup {
+        rank: Some(1),
+        calls: 5,
+        bytes: 50,
+        dur_ns: 500,
+        errors: 2,
+        calls_error,
+        ..sums(layer, "read", Kind::Read)
+    };
+    let of = |aggregate, row: &FileRollup| {
+        let mut own = OwnCalls::default();
+        own.sums(row, aggregate);
+        own.by_rank().map(|(rank, sums)| (rank, sums.calls, sums.bytes_read, sums.dur_ns, sums.errors)).next()
+    };
+    assert_eq!(of(true, &row(Layer::Syscall, None)), Some((Some(1), 5, 50, 500, 2)));
+    assert_eq!(of(true, &row(Layer::Hdf5, None)), None, "its system calls are counted");
+    assert_eq!(of(false, &row(Layer::Stdio, Some(1))), Some((Some(1), 5, 0, 0, 0)));
+    assert_eq!(of(false, &row(Layer::Syscall, None)), None, "each call has come by itself");
+}
+
+#[test]
 fn findings_whose_seconds_cannot_be_trusted_have_no_samples() {
     let mut counts = counts();
     counts.set_findings(&Findings::default());
