@@ -143,7 +143,7 @@ mod tests {
             let read: Vec<_> = samples(&text).collect::<Result<_, _>>().unwrap_or_default();
             prop_assert_eq!(read.len(), 1, "{}", text);
             prop_assert_eq!((read[0].label("layer"), read[0].label("status")), (&*layer, &*status));
-            prop_assert!(read[0].value == value || value.is_nan());
+            prop_assert!(read[0].value.to_bits() == value.to_bits() || value.is_nan());
         }
 
         #[test]
