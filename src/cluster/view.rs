@@ -23,7 +23,7 @@ pub struct Found {
 #[derive(Debug, Clone)]
 pub struct NodeRow {
     pub at: usize,
-    /// The node's own name, or its address.
+    /// The node's own name, or where that is not known or not the only one its address.
     pub name: String,
     pub address: String,
     pub state: State,
@@ -84,6 +84,7 @@ pub fn view(nodes: &[Node], interval: Duration, now: u64, ticks: usize) -> View 
     let known = nodes.iter().map(|node| node.track.last(ticks).len()).max().unwrap_or(0);
     let axis = Axis { interval, ticks: known };
     let mut rows: Vec<NodeRow> = nodes.iter().enumerate().map(|(at, node)| row(at, node, &axis)).collect();
+    name_apart(&mut rows);
     let mut ranks: Vec<RankRow> = nodes.iter().zip(&rows).flat_map(|(node, row)| ranks(node, row, &axis)).collect();
     // Numbers of rows stand for ranks: those of two jobs may be the same. A node that is silent is not compared.
     let of_nodes = spread(rows.iter().map(|row| row.work.map(|_| row.io_ns)));
@@ -95,6 +96,15 @@ pub fn view(nodes: &[Node], interval: Duration, now: u64, ticks: usize) -> View 
         row.of_mean = of_ranks.filter(|_| row.work.is_some()).map(|spread| spread.times_mean(row.io_ns));
     }
     View { interval, ticks: known, now, of_nodes, of_ranks, nodes: rows, ranks }
+}
+
+/// Several tracers of one node have their addresses for names.
+fn name_apart(rows: &mut [NodeRow]) {
+    let mut times = BTreeMap::<String, usize>::new();
+    rows.iter().for_each(|row| *times.entry(row.name.clone()).or_default() += 1);
+    for row in rows.iter_mut().filter(|row| times.get(&row.name).is_some_and(|n| *n > 1)) {
+        row.name.clone_from(&row.address);
+    }
 }
 
 fn spread(times: impl Iterator<Item = Option<i64>>) -> Option<Spread> {
@@ -254,6 +264,14 @@ mod tests {
         assert_eq!(view.stragglers().iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["n0"]);
         assert_eq!((view.ticks, view.nodes[0].cells.len(), view.nodes[0].io_ns), (2, 2, 2_000_000_000));
         assert_eq!((view.nodes[0].share, view.of_ranks), (Some(0.5), None), "of two processes");
+    }
+
+    #[test]
+    fn two_tracers_of_one_node_are_named_by_their_addresses() {
+        let mut nodes = nodes(&[&[], &[], &[]]);
+        nodes[1].totals.clone_from(&nodes[0].totals);
+        let view = view(&nodes, SECOND, 4, 60);
+        assert_eq!(view.nodes.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["n0:1", "n1:1", "n2"]);
     }
 
     #[test]

@@ -249,7 +249,7 @@ fn node_columns(max: f32) -> Vec<Column<NodeRow>> {
         (State::Answers, None) => Cell::from("-"),
     };
     vec![
-        Of::wide("node", 12, |row: &NodeRow, pen: Pen, width| {
+        Of::wide("node", 16, |row: &NodeRow, pen: Pen, width| {
             let tone = if row.state == State::Answers { Tone::Strong } else { Tone::Dim };
             Cell::new(pen.name(&row.name, width), tone)
         })
@@ -281,7 +281,7 @@ fn rank_columns(max: f32) -> Vec<Column<RankRow>> {
     type Of = Column<RankRow>;
     vec![
         Of::new("rank", 5, |row: &RankRow, _| row.rank.to_string()).sort(|row| Key::Number(row.rank.into())),
-        Of::wide("node", 12, |row, pen, width| pen.name(&row.node, width)).sort(|row| Key::Text(row.node.clone())),
+        Of::wide("node", 16, |row, pen, width| pen.name(&row.node, width)).sort(|row| Key::Text(row.node.clone())),
         Of::new("calls/s", 7, |row, _| figure(row.work.as_ref(), |w| count(w.calls)))
             .sort(|row| number(row.work.as_ref(), |w| w.calls)),
         Of::new("read/s", 6, |row, pen| figure(row.work.as_ref(), |w| pen.rate(w.read)))

@@ -94,7 +94,7 @@ fn keys_sort_go_to_the_other_table_show_it_alone_and_help() {
     };
     assert_eq!(
         (sorted(&[Key::Char('>')]), sorted(&[Key::Char('>'), Key::Char('I')])),
-        ("10.0.0.4:94…".into(), "node\\u{202e…".into())
+        ("10.0.0.4:9464".into(), "node\\u{202e}b".into())
     );
     assert!(text(true, &[Key::Char('?')], (120, 30)).contains("/proc/pressure/io"));
     let mut look = Look::new(Theme::default());
