@@ -4,6 +4,7 @@ pub mod analysis;
 pub mod batch;
 pub mod catalog;
 pub mod cli;
+pub mod cluster;
 pub mod compare;
 pub mod config;
 pub mod correlate;
@@ -29,6 +30,7 @@ pub mod sql;
 pub mod sudo;
 pub mod summary;
 pub mod text;
+pub mod top;
 pub mod tui;
 pub mod vocabulary;
 

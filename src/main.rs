@@ -9,7 +9,7 @@ use iotrace_bpf::query::power::Table;
 use iotrace_bpf::record::job::ranks;
 use iotrace_bpf::record::{self, TOOL_FAILED};
 use iotrace_bpf::text::message;
-use iotrace_bpf::{cli, compare, config, doctor, export, probes, query, replay, rules, runs, sql};
+use iotrace_bpf::{cli, compare, config, doctor, export, probes, query, replay, rules, runs, sql, top};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -76,6 +76,10 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
     match cli.command {
         None => record::record(&cli.record),
         Some(Action::Replay { dir, show }) => match replay::run(&dir, &show) {
+            Err(e) if export::reader_left(&e) => Ok(0),
+            shown => shown.map(|()| 0),
+        },
+        Some(Action::Top(args)) => match top::run(&args) {
             Err(e) if export::reader_left(&e) => Ok(0),
             shown => shown.map(|()| 0),
         },
@@ -148,7 +152,7 @@ fn show(action: &Action) -> anyhow::Result<u8> {
         Action::Rules { action } => rules::run(action.as_ref(), &mut out)?,
         Action::Repair { dir } => export::reading::repair::run(dir, &mut out)?,
         Action::Probes { action } => probes::run(action, &mut out)?,
-        Action::Replay { .. } | Action::Sql { .. } => {}
+        Action::Replay { .. } | Action::Sql { .. } | Action::Top(_) => {}
         Action::Doctor => code = doctor::run(&mut out)?,
     }
     out.flush()?;

@@ -3,6 +3,7 @@
 pub mod detail;
 pub mod look;
 mod query;
+pub mod top;
 pub mod trigger;
 mod values;
 
@@ -14,6 +15,7 @@ use crate::catalog::Phase;
 use crate::cli::detail::Detail;
 use crate::cli::look::ReportArgs;
 use crate::cli::query::QueryArgs;
+use crate::cli::top::TopArgs;
 use crate::cli::trigger::Trigger;
 use crate::cli::values::{
     budget, disk_size, filter, layer_choice, library_layer, period, phase, pid, seconds, size, stacks,
@@ -331,6 +333,8 @@ pub enum Action {
         #[command(flatten)]
         show: ShowArgs,
     },
+    /// The dashboard over several nodes while they are traced, from the metrics that each tracer serves
+    Top(TopArgs),
     /// Ask a dataset in SQL: opens its views in a program duckdb, or in python3 with that module, from any directory
     Sql {
         /// The dataset, or a directory with those of several nodes or periods

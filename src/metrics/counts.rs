@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::analysis::calls::{Figures, Sums, is_data};
 use crate::analysis::findings::Findings;
 use crate::analysis::findings::rules::RULES;
+use crate::analysis::parallel::ranks::OwnCalls;
 use crate::analysis::trace::losses::Losses;
 use crate::analysis::trace::share::{HOOKS_NS, TRACING_NS, Tracing};
 use crate::rows::{Block, File, FileRollup, Metric, Row, Span};
@@ -112,6 +113,7 @@ pub struct Counts {
     left_out: BTreeMap<&'static str, u64>,
     probes: BTreeMap<(Layer, &'static str), u64>,
     processes: HashSet<i32>,
+    own: OwnCalls,
     /// The first one is that of what is not known.
     fs_kinds: Vec<FsKind>,
     /// By file id. Ids are dense.
@@ -277,6 +279,18 @@ impl Counts {
             }
             _ => {}
         }
+    }
+
+    /// What programs have called themselves since the last time.
+    pub fn add_own(&mut self, since: &OwnCalls) {
+        self.own.merge(since);
+    }
+
+    /// What programs called themselves, by rank: empty of those without one.
+    pub fn own(&self) -> impl Iterator<Item = (String, &Sums)> {
+        let label = |rank: Option<i32>| rank.map_or_else(String::new, |rank| rank.to_string());
+        let other = self.own.other().map(|sums| (OTHER.to_owned(), sums));
+        self.own.by_rank().map(move |(rank, sums)| (label(rank), sums)).chain(other)
     }
 
     /// What rules find now.

@@ -12,9 +12,9 @@ use crate::vocabulary::Layer;
 type Samples = fn(&mut Text, &Page);
 
 /// All of them, in the order in which they are served.
-pub static ALL: [(Family, Samples); 35] = [
-    (family("iotrace_build", Type::Info, "", "version", "The tracer"), |t, _| {
-        t.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+pub static ALL: [(Family, Samples); 39] = [
+    (family("iotrace_build", Type::Info, "", "version, node", "The tracer, and the name of its node"), |t, p| {
+        t.sample(&[("version", env!("CARGO_PKG_VERSION")), ("node", &p.own.node)], 1);
     }),
     (
         family(
@@ -51,6 +51,37 @@ pub static ALL: [(Family, Samples); 35] = [
      devices that are stacked",
         ),
         samples::bytes,
+    ),
+    (
+        family(
+            "iotrace_program_calls",
+            Type::Counter,
+            "",
+            "rank",
+            "Calls that the traced programs made themselves, whatever their layer; in aggregate mode system calls and page faults",
+        ),
+        |t, p| samples::program(t, p, |sums| sums.calls),
+    ),
+    (family("iotrace_program_failed", Type::Counter, "", "rank", "Those of them that failed"), |t, p| {
+        samples::program(t, p, |sums| sums.errors)
+    }),
+    (
+        family("iotrace_program_bytes", Type::Counter, "bytes", "rank, direction", "Bytes that they moved"),
+        samples::program_bytes,
+    ),
+    (
+        family(
+            "iotrace_program_io_seconds",
+            Type::Counter,
+            "seconds",
+            "rank",
+            "Time in them: time in I/O of each rank",
+        ),
+        |t, p| {
+            for (rank, sums) in p.counts.own() {
+                t.sample(&[("rank", &rank)], Seconds(sums.dur_ns as u128));
+            }
+        },
     ),
     (
         family(

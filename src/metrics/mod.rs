@@ -5,6 +5,7 @@ pub mod endpoint;
 pub mod families;
 mod family;
 pub mod page;
+pub mod reader;
 mod samples;
 pub mod server;
 pub mod text;

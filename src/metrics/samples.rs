@@ -1,5 +1,6 @@
 //! The samples of metrics that take more than a line.
 
+use crate::analysis::calls::Sums;
 use crate::metrics::counts::Counts;
 use crate::metrics::text::{Seconds, Text};
 use crate::node::figures::{Figure, Reading};
@@ -8,6 +9,8 @@ use crate::vocabulary::Layer;
 /// What the tracer knows of itself.
 #[derive(Debug, Clone, Default)]
 pub struct Own {
+    /// The name of the node.
+    pub node: String,
     pub records: u64,
     /// 0 to 1.
     pub ring_fill: f64,
@@ -77,6 +80,22 @@ pub fn bytes(text: &mut Text, page: &Page) {
     for (device, bytes) in page.counts.device_bytes() {
         for (direction, n) in DIRECTIONS.into_iter().zip(bytes) {
             text.sample(&[("layer", BLOCK), ("direction", direction), ("device", device)], n);
+        }
+    }
+}
+
+/// A figure of what programs called themselves, by rank.
+pub fn program(text: &mut Text, page: &Page, of: fn(&Sums) -> i64) {
+    for (rank, sums) in page.counts.own() {
+        text.sample(&[("rank", &rank)], of(sums));
+    }
+}
+
+/// Bytes of it.
+pub fn program_bytes(text: &mut Text, page: &Page) {
+    for (rank, sums) in page.counts.own() {
+        for (direction, n) in [("read", sums.bytes_read), ("write", sums.bytes_written)] {
+            text.sample(&[("rank", &rank), ("direction", direction)], n);
         }
     }
 }

@@ -1,6 +1,8 @@
 //! From rows to the page.
 
 use crate::analysis::findings::{Evidence, Finding, Findings, Severity};
+use crate::analysis::nesting::Nesting;
+use crate::analysis::parallel::ranks::OwnCalls;
 use crate::analysis::trace::share::{HOOKS_NS, TRACING_NS};
 use crate::event::FileKey;
 use crate::export::dataset::tests::sums;
@@ -10,7 +12,7 @@ use crate::metrics::page::{Node, Own, Page, page};
 use crate::metrics::text::Format;
 use crate::node::counters::{self, COUNTERS, Count};
 use crate::node::figures;
-use crate::rows::{Block, Coverage, File, FileRollup, Loss, Metric, Mount, Process, Row, Span};
+use crate::rows::{Block, Coverage, File, FileRollup, Loss, Metric, Mount, Process, Row, Span, span_id};
 use crate::vocabulary::{Kind, Layer};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -166,6 +168,16 @@ fn counts() -> Counts {
         evidence: Evidence::default(),
         sql: String::new(),
     };
+    let mut nesting = Nesting::default();
+    let mut own = OwnCalls::default();
+    let written = Span { rank: Some(3), ..moved("write", Kind::Write, 3, 50) };
+    let failed = Span { span_id: span_id(2, 1), errno: 5, bytes: None, ..moved("read", Kind::Read, 3, 0) };
+    let inside = Span { span_id: span_id(2, 2), parent_id: Some(failed.span_id), ..moved("read", Kind::Read, 3, 7) };
+    for span in [written, failed, inside] {
+        let around = nesting.of(&span);
+        own.span(&span, &around);
+    }
+    counts.add_own(&own);
     counts.set_findings(&Findings { findings: vec![finding], trusted: true, ..Findings::default() });
     counts
 }
@@ -183,6 +195,7 @@ fn node() -> Node {
 
 fn own() -> Own {
     Own {
+        node: "node1".to_owned(),
         records: 12,
         ring_fill: 0.25,
         ring_bytes: 1 << 26,
@@ -224,6 +237,13 @@ fn every_call_request_loss_and_verdict_counts_once() {
     is("iotrace_op_duration_seconds_count{layer=\"block\",op=\"flush\",device=\"vda\"}", "1");
     is("iotrace_op_failed_total{layer=\"block\",op=\"write\",device=\"vda\"}", "1");
     is("iotrace_bytes_total{layer=\"block\",direction=\"read\",device=\"vda\"}", "1536");
+    is("iotrace_program_calls_total{rank=\"3\"}", "1");
+    is("iotrace_program_bytes_total{rank=\"3\",direction=\"write\"}", "50");
+    is("iotrace_program_io_seconds_total{rank=\"3\"}", "0.000001500");
+    // The one inside another is not the program's own.
+    is("iotrace_program_calls_total", "1");
+    is("iotrace_program_failed_total", "1");
+    is("iotrace_program_bytes_total{direction=\"read\"}", "0");
     is("iotrace_device_queue_seconds_total{device=\"vda\",op=\"read\"}", "0.000005000");
     is("iotrace_lost_events_total{layer=\"syscall\",reason=\"ring\"}", "5");
     is("iotrace_lost_events_total{layer=\"block\",reason=\"ring\"}", "0");
@@ -277,6 +297,28 @@ fn every_metric_is_on_the_page_with_its_type_and_the_labels_that_are_documented(
         let documented: BTreeSet<&str> = f.labels.split(", ").filter(|l| !l.is_empty()).collect();
         assert_eq!(seen.get(f.name), Some(&documented), "{}", f.name);
     }
+}
+
+#[test]
+fn of_calls_that_were_summed_up_the_program_made_system_calls_and_of_demoted_ones_their_number_is_known() {
+    let row = |layer, calls_error| FileRollup {
+        rank: Some(1),
+        calls: 5,
+        bytes: 50,
+        dur_ns: 500,
+        errors: 2,
+        calls_error,
+        ..sums(layer, "read", Kind::Read)
+    };
+    let of = |aggregate, row: &FileRollup| {
+        let mut own = OwnCalls::default();
+        own.sums(row, aggregate);
+        own.by_rank().map(|(rank, sums)| (rank, sums.calls, sums.bytes_read, sums.dur_ns, sums.errors)).next()
+    };
+    assert_eq!(of(true, &row(Layer::Syscall, None)), Some((Some(1), 5, 50, 500, 2)));
+    assert_eq!(of(true, &row(Layer::Hdf5, None)), None, "its system calls are counted");
+    assert_eq!(of(false, &row(Layer::Stdio, Some(1))), Some((Some(1), 5, 0, 0, 0)));
+    assert_eq!(of(false, &row(Layer::Syscall, None)), None, "each call has come by itself");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The dashboard: screens over a [`Source`], live or recorded. Keys change the `state`, which holds the request for the source
 //! for; each frame is drawn from one snapshot and the state, and nothing else.
 
+pub mod cluster;
 mod dashboard;
 #[cfg(test)]
 mod extreme;

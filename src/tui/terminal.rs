@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::event::{self, DisableMouseCapture, EnableMouseCapture};
 use ratatui::crossterm::execute;
@@ -63,20 +64,28 @@ impl Screen {
     /// # Errors
     /// When the terminal is gone.
     pub fn draw(&mut self, dashboard: &mut Dashboard) -> Result<()> {
-        if PANICKED.load(Ordering::Acquire) {
-            bail!("a part of this program has panicked; its message is above");
-        }
         let begun = Instant::now();
         let mut drawing = Duration::ZERO;
-        let draw = |frame: &mut Frame<'_>| {
+        self.paint(|buf| {
             let begun = Instant::now();
-            dashboard.draw(frame.buffer_mut());
+            dashboard.draw(buf);
             drawing = begun.elapsed();
-        };
-        self.terminal.draw(draw).context("writing to the terminal")?;
+        })?;
         dashboard.times().drawing.add(drawing);
         dashboard.times().terminal.add(begun.elapsed().saturating_sub(drawing));
         Ok(())
+    }
+
+    /// Draws a frame that is not the dashboard's.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn paint(&mut self, draw: impl FnOnce(&mut Buffer)) -> Result<()> {
+        if PANICKED.load(Ordering::Acquire) {
+            bail!("a part of this program has panicked; its message is above");
+        }
+        let draw = |frame: &mut Frame<'_>| draw(frame.buffer_mut());
+        self.terminal.draw(draw).map(|_| ()).context("writing to the terminal")
     }
 
     /// Puts a text into the clipboard of the terminal, if it lets programs do that.

@@ -34,4 +34,5 @@ mod spark;
 mod sql_command;
 mod stdio_functions;
 mod stepped;
+mod top;
 mod truth;

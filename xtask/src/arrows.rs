@@ -15,12 +15,13 @@ const ROWS: &[&[&str]] = &[
     &["analysis"],
     &["export"],
     &["summary", "metrics", "compare", "runs"],
+    &["cluster"],
     &["batch", "query", "tui"],
     &["cli"],
     &["config", "probes", "rules"],
     &["doctor"],
     &["record"],
-    &["replay", "sql"],
+    &["replay", "sql", "top"],
 ];
 
 /// Modules by path (`correlate/call`), each with those that it uses.

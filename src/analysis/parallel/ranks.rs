@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::HashMap;
-use crate::analysis::calls::{Figures, asked, is_data};
+use crate::analysis::calls::{Figures, Sums, asked, is_data, is_file_access};
 use crate::analysis::nesting::Enclosing;
 use crate::analysis::trace::losses::Quality;
 use crate::analysis::trace::source::{IdKind, Source};
@@ -200,6 +200,62 @@ impl RankRow {
     }
 }
 
+/// Ranks of a node with sums of their own at most.
+const RANKS_MAX: usize = 4096;
+
+/// What the program of each rank called itself, as it comes; of processes without a rank together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OwnCalls {
+    ranks: BTreeMap<Option<i32>, Sums>,
+    /// Of ranks beyond the limit.
+    other: Sums,
+}
+
+impl OwnCalls {
+    pub fn span(&mut self, span: &Span, around: &Enclosing) {
+        if around.is_own(span) {
+            self.add(span.rank, &Figures::of_call(span).sums());
+        }
+    }
+
+    /// Calls that were summed up. In aggregate mode which of them the program made itself is not known: system calls count.
+    /// Else these are calls of a demoted function, of which no more is known than their number.
+    pub fn sums(&mut self, row: &FileRollup, aggregate: bool) {
+        if aggregate && is_file_access(row.layer) {
+            self.add(row.rank, &Figures::of_sum(row).sums());
+        } else if !aggregate && row.calls_error.is_some() && is_data(row.kind) {
+            self.add(row.rank, &Sums { calls: row.calls, ..Sums::default() });
+        }
+    }
+
+    /// Adds what came since.
+    pub fn merge(&mut self, since: &Self) {
+        for (rank, sums) in &since.ranks {
+            self.add(*rank, sums);
+        }
+        self.other.merge(&since.other);
+    }
+
+    /// These never decrease, whatever a call claims to be.
+    fn add(&mut self, rank: Option<i32>, sums: &Sums) {
+        let sums = sums.map(|n| n.max(0));
+        if self.ranks.len() < RANKS_MAX || self.ranks.contains_key(&rank) {
+            self.ranks.entry(rank).or_default().merge(&sums);
+        } else {
+            self.other.merge(&sums);
+        }
+    }
+
+    pub fn by_rank(&self) -> impl Iterator<Item = (Option<i32>, &Sums)> {
+        self.ranks.iter().map(|(rank, sums)| (*rank, sums))
+    }
+
+    /// Of ranks that found no room, if there are any.
+    pub fn other(&self) -> Option<&Sums> {
+        (self.other != Sums::default()).then_some(&self.other)
+    }
+}
+
 /// How unequal one figure of ranks is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
@@ -258,6 +314,23 @@ fn imbalance(rows: &[RankRow]) -> Vec<Imbalance> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranks_have_sums_up_to_a_number_and_the_rest_together() {
+        let of = |rank| {
+            let mut own = OwnCalls::default();
+            own.add(rank, &Sums { calls: 1, dur_ns: -1, bytes_read: i64::MAX, ..Sums::default() });
+            own
+        };
+        let mut own = OwnCalls::default();
+        let ranks = i32::try_from(RANKS_MAX).unwrap_or(0) + 10;
+        for rank in (0..ranks).map(Some).chain([Some(0), None]) {
+            own.merge(&of(rank));
+        }
+        let first = own.by_rank().next().map(|(rank, sums)| (rank, sums.calls, sums.dur_ns, sums.bytes_read));
+        assert_eq!(first, Some((Some(0), 2, 0, i64::MAX)));
+        assert_eq!((own.by_rank().count(), own.other().map(|sums| sums.calls)), (RANKS_MAX, Some(11)));
+    }
 
     #[test]
     fn the_spread_of_one_rank_or_of_nothing_is_none() {

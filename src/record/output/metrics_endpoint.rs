@@ -7,6 +7,7 @@ use crate::metrics::endpoint::{self, Shared};
 use crate::metrics::page::{Node, Own};
 use crate::metrics::server::Server;
 use crate::notices;
+use crate::record::job::rank;
 use crate::record::session::live::{own_cpu, own_memory};
 use crate::record::session::sampler::Board;
 use crate::vocabulary::Layer;
@@ -37,12 +38,14 @@ impl Serving {
         let totals = Arc::new(Shared::new(Counts::new(layers).summed(args.aggregates())));
         let (gauges, node, ring_bytes) = (Arc::clone(gauges), Arc::clone(node), args.ring_size);
         let started_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+        let host = rank::host();
         let now = move || {
             let (ring_fill, of_node) = node.with(|seen| {
                 let node = Node { readings: seen.readings.clone(), sources: seen.sources.clone() };
                 (seen.ring_fill(), node)
             });
             let own = Own {
+                node: host.clone(),
                 records: gauges.records.load(Ordering::Relaxed),
                 ring_fill,
                 ring_bytes,

@@ -3,6 +3,7 @@
 
 use crate::analysis::findings::{Finding, Findings, Live};
 use crate::analysis::nesting::Nesting;
+use crate::analysis::parallel::ranks::OwnCalls;
 use crate::rows::Row;
 use crate::vocabulary::flag;
 use std::collections::HashSet;
@@ -15,6 +16,7 @@ const EVERY: Duration = Duration::from_secs(2);
 pub struct Watch {
     nesting: Nesting,
     live: Live,
+    own: OwnCalls,
     aggregate: bool,
     next: Duration,
     /// Rules whose findings were wanted at the last look, to see which are new.
@@ -23,7 +25,14 @@ pub struct Watch {
 
 impl Watch {
     pub fn new(aggregate: bool) -> Self {
-        Self { nesting: Nesting::default(), live: Live::new(true, 1), aggregate, next: EVERY, held: HashSet::new() }
+        Self {
+            nesting: Nesting::default(),
+            live: Live::new(true, 1),
+            own: OwnCalls::default(),
+            aggregate,
+            next: EVERY,
+            held: HashSet::new(),
+        }
     }
 
     /// Takes rows, in the order of the correlator.
@@ -35,13 +44,22 @@ impl Watch {
                     // What a summed call comes to is in the sums.
                     if span.flags & flag::SUMMED == 0 {
                         self.live.span(span, &around);
+                        self.own.span(span, &around);
                     }
                 }
-                Row::FileRollup(row) => self.live.sums(row),
+                Row::FileRollup(row) => {
+                    self.live.sums(row);
+                    self.own.sums(row, self.aggregate);
+                }
                 Row::Block(block) if !self.aggregate => self.live.block(block),
                 _ => self.live.describe(row),
             }
         }
+    }
+
+    /// What programs called themselves since this was taken before.
+    pub fn take_own(&mut self) -> OwnCalls {
+        std::mem::take(&mut self.own)
     }
 
     /// Applies the rules, if it is time to.

@@ -337,6 +337,10 @@ impl State {
     fn look(&mut self, elapsed: Duration) -> Option<Found> {
         let watch = self.watch.as_mut()?;
         watch.push(&self.rows);
+        let own = watch.take_own();
+        if let Some(totals) = &self.totals {
+            totals.with(|counts| counts.add_own(&own));
+        }
         let findings = watch.look(elapsed)?;
         let new = watch.new_ones(&findings, |finding| trigger::wants(&self.triggers, finding));
         let found = new.first().map(|finding| trigger::of_finding(finding, elapsed.as_nanos() as i64));

@@ -23,7 +23,7 @@ fn of(labels: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 /// The address that a tracer reports to serve.
-fn address(stderr: &Path) -> SocketAddr {
+pub fn address(stderr: &Path) -> SocketAddr {
     let mut found = None;
     until("the tracer's address", || {
         let text = fs::read_to_string(stderr).unwrap();

@@ -13,5 +13,6 @@ mod output;
 mod rows;
 mod service;
 mod slow_stacks;
+mod top;
 mod tui;
 mod watch;

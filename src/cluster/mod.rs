@@ -1,0 +1,12 @@
+//! Several nodes while they are traced: the metrics that the tracer of each one serves, asked for again and again, and
+//! what became of them between two answers. All but `watch` and `scrape` is pure.
+
+pub mod history;
+pub mod scrape;
+pub mod target;
+pub mod totals;
+pub mod view;
+pub mod watch;
+
+#[cfg(test)]
+pub mod testing;
