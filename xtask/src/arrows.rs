@@ -17,7 +17,7 @@ const ROWS: &[&[&str]] = &[
     &["summary", "metrics", "compare"],
     &["batch", "query", "tui"],
     &["cli"],
-    &["config", "probes", "rules"],
+    &["config", "manual", "probes", "rules"],
     &["doctor"],
     &["record"],
     &["replay", "sql"],
