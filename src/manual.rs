@@ -21,7 +21,16 @@ pub fn completions(shell: Shell, out: &mut dyn Write) -> Result<()> {
 
 /// Writes the manual into a directory: a page for the program, and one for each command.
 pub fn pages(dir: &Path) -> Result<()> {
-    fs::create_dir_all(dir)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), dir))
-        .with_context(|| format!("cannot write the manual into {}", dir.display()))
+    let page = dir.join("iotrace-bpf.1");
+    let write = || {
+        fs::create_dir_all(dir)?;
+        clap_mangen::generate_to(Cli::command(), dir)?;
+        fs::write(&page, unfilled(&fs::read_to_string(&page)?))
+    };
+    write().with_context(|| format!("cannot write the manual into {}", dir.display()))
+}
+
+/// The page of the program, with the lines at the end of `--help` as they are there: examples would be filled otherwise.
+fn unfilled(page: &str) -> String {
+    page.replace(".SH EXTRA\n", ".SH EXAMPLES AND EXIT STATUS\n.nf\n").replace(".SH VERSION\n", ".fi\n.SH VERSION\n")
 }

@@ -9,24 +9,25 @@ use super::NAME;
 use crate::{setup, shell};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// The C library inside, and relocations in bits: in the usual form they take a megabyte.
+const STATIC: [&str; 2] = ["-Ctarget-feature=+crt-static", "-Clink-arg=-Wl,-z,pack-relative-relocs"];
 
 /// Builds the tracer in `target`.
 pub fn release(root: &Path, target: &Path, epoch: u64) -> Result<PathBuf> {
     setup::packages(setup::PACKAGES)?;
     let moved = moved(root, target)?;
-    let rust_flags =
-        [["-Ctarget-feature=+crt-static".to_owned()].as_slice(), &maps("--remap-path-prefix", &moved)].concat();
+    let rust_flags = [STATIC.map(str::to_owned).as_slice(), &maps("--remap-path-prefix", &moved)].concat();
     // C comes from the registry; another value of CFLAGS for each checkout would only make cargo build it again.
     let c_flags = maps("-ffile-prefix-map", &[moved[0].clone(), moved[2].clone()]).join(" ");
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--locked", "--release", "--target", TARGET, "--features", "static", "--bin", NAME]);
+    cargo.args(["build", "--locked", "--profile", "dist", "--target", TARGET, "--features", "static", "--bin", NAME]);
     cargo.env("CARGO_TARGET_DIR", target).env("SOURCE_DATE_EPOCH", epoch.to_string());
     cargo.env("CARGO_ENCODED_RUSTFLAGS", rust_flags.join("\u{1f}")).env("CFLAGS", c_flags);
     // Incremental builds cut the program up by what was built before.
     cargo.env_remove("RUSTFLAGS").env("CARGO_INCREMENTAL", "0");
     cargo.env(format!("LIBBPF_SYS_LIBRARY_PATH_{TARGET}").replace('-', "_"), archives()?);
     shell::run(&mut cargo)?;
-    Ok(target.join(TARGET).join("release").join(NAME))
+    Ok(target.join(TARGET).join("dist").join(NAME))
 }
 
 /// Where the compiler finds libelf.a and libz.a: rustc does not look there by itself.

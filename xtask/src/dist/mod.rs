@@ -12,8 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::setup::{self, Package, Sign, package};
-use crate::{Tree, shell};
+use crate::{Tree, setup, shell};
 
 const NAME: &str = "iotrace-bpf";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -21,17 +20,6 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const MACHINE: &str = "x86_64";
 const DEBIAN_MACHINE: &str = "amd64";
 const SUMS: &str = "SHA256SUMS";
-
-/// What packages are made with, besides what building needs.
-const PACKAGES: &[Package] = &[
-    package("dpkg", "dpkg", Sign::Program("dpkg-deb"), "makes .deb"),
-    package("rpm", "rpm-build", Sign::Program("rpmbuild"), "makes .rpm"),
-    package("tar", "tar", Sign::Program("tar"), "makes the archive"),
-    package("gzip", "gzip", Sign::Program("gzip"), "compresses the archive and the manual"),
-    package("coreutils", "coreutils", Sign::Program("sha256sum"), "writes SHA256SUMS"),
-    package("binutils", "binutils", Sign::Program("objcopy"), "moves debug information into a file of its own"),
-    package("git", "git", Sign::Program("git"), "tells the time of the last commit"),
-];
 
 /// What is asked for on the command line.
 #[derive(Debug, Clone, clap::Args)]
@@ -52,7 +40,7 @@ pub fn run(tree: &Tree, wish: &Wish) -> Result<()> {
     if env::consts::ARCH != MACHINE {
         bail!("packages are made on {MACHINE} only: docs/kernels.md lists what {} needs", env::consts::ARCH);
     }
-    setup::packages(PACKAGES)?;
+    setup::packages(setup::PACKAGES)?;
     let work = tree.target.join("dist");
     let output = wish.output.clone().unwrap_or_else(|| work.join("packages"));
     if wish.check {
@@ -60,11 +48,11 @@ pub fn run(tree: &Tree, wish: &Wish) -> Result<()> {
     }
     let epoch = epoch()?;
     let made = match &wish.tracer {
-        Some(tracer) => packages::make(tracer, &output, &work.join("packing"), epoch)?,
+        Some(tracer) => packages::make(tracer, &output, &output.join(".packing"), epoch)?,
         None => packages::make(
             &build::release(&tree.root, &work.join("build"), epoch)?,
             &output,
-            &work.join("packing"),
+            &output.join(".packing"),
             epoch,
         )?,
     };

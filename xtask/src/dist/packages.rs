@@ -68,7 +68,7 @@ fn archive(parts: &Parts, output: &Path, work: &Path, epoch: u64) -> Result<Path
     tar.args(["--create", "--format=gnu", "--sort=name", "--owner=root:0", "--group=root:0", "--mode=u=rwX,go=rX"]);
     tar.arg(format!("--mtime=@{epoch}")).arg("--file").arg(&file).arg("--directory").arg(work.join("archive")).arg(top);
     quiet(&mut tar)?;
-    quiet(Command::new("gzip").args(["--best", "--no-name", "--force"]).arg(&file))?;
+    quiet(Command::new("gzip").args(["--no-name", "--force"]).arg(&file))?;
     Ok(file.with_extension("tar.gz"))
 }
 
@@ -93,7 +93,7 @@ fn deb(parts: &Parts, output: &Path, work: &Path, epoch: u64) -> Result<PathBuf>
     }
     let file = output.join(format!("{NAME}_{VERSION}_{DEBIAN_MACHINE}.deb"));
     let mut build = Command::new("dpkg-deb");
-    build.env("SOURCE_DATE_EPOCH", epoch.to_string()).args(["--root-owner-group", "-Zgzip", "--build"]);
+    build.env("SOURCE_DATE_EPOCH", epoch.to_string()).args(["--root-owner-group", "-Zgzip", "-z6", "--build"]);
     quiet(build.arg(&root).arg(&file))?;
     Ok(file)
 }
@@ -133,7 +133,7 @@ fn rpm(parts: &Parts, output: &Path, work: &Path, epoch: u64) -> Result<PathBuf>
         ("_rpmdir", &top.join("made").display().to_string()),
         ("_rpmfilename", &format!("{NAME}-{VERSION}-1.{MACHINE}.rpm")),
         ("_buildhost", "localhost"),
-        ("_binary_payload", "w9.gzdio"),
+        ("_binary_payload", "w6.gzdio"),
         // The names up to version 4.19, and from 4.20 on.
         ("use_source_date_epoch_as_buildtime", "1"),
         ("clamp_mtime_to_source_date_epoch", "1"),
