@@ -14,6 +14,7 @@ pub mod export;
 pub mod hist;
 pub mod inflight;
 pub mod loader;
+pub mod manual;
 pub mod metrics;
 pub mod node;
 pub mod notices;

@@ -9,7 +9,7 @@ use iotrace_bpf::query::power::Table;
 use iotrace_bpf::record::job::ranks;
 use iotrace_bpf::record::{self, TOOL_FAILED};
 use iotrace_bpf::text::message;
-use iotrace_bpf::{cli, compare, config, doctor, export, probes, query, replay, rules, runs, sql, top};
+use iotrace_bpf::{cli, compare, config, doctor, export, manual, probes, query, replay, rules, runs, sql, top};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -154,6 +154,8 @@ fn show(action: &Action) -> anyhow::Result<u8> {
         Action::Probes { action } => probes::run(action, &mut out)?,
         Action::Replay { .. } | Action::Sql { .. } | Action::Top(_) => {}
         Action::Doctor => code = doctor::run(&mut out)?,
+        Action::Completions { shell } => manual::completions(*shell, &mut out)?,
+        Action::Man { dir } => manual::pages(dir)?,
     }
     out.flush()?;
     Ok(code)

@@ -26,6 +26,7 @@ use crate::loader::stacks::slow::Limit;
 use crate::summary::filter::Filter;
 use crate::vocabulary::Layer;
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -355,6 +356,19 @@ pub enum Action {
     },
     /// What this kernel and these privileges allow, and what to do about the rest
     Doctor,
+    /// What a shell completes of the command line; packages install it
+    #[command(hide = true)]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// The manual: one page for the program, and one for each of its commands; packages install them
+    #[command(hide = true)]
+    Man {
+        /// Write the pages into this directory
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
 }
 
 /// About the rules of the report.

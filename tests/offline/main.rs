@@ -19,6 +19,7 @@ mod html;
 mod metrics_doc;
 mod names;
 mod netcdf_functions;
+mod packages;
 mod perfetto;
 mod python;
 mod query;

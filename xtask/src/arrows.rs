@@ -18,7 +18,7 @@ const ROWS: &[&[&str]] = &[
     &["cluster"],
     &["batch", "query", "tui"],
     &["cli"],
-    &["config", "probes", "rules"],
+    &["config", "manual", "probes", "rules"],
     &["doctor"],
     &["record"],
     &["replay", "sql", "top"],

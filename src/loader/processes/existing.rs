@@ -160,11 +160,6 @@ fn group_path(text: &str) -> Option<(String, bool)> {
     deepest.map(|path| (path, false)).or_else(|| unified.map(|path| (path, true)))
 }
 
-/// The name of a user on this node.
-pub fn user(uid: u32) -> Option<String> {
-    nix::unistd::User::from_uid(uid.into()).ok().flatten().map(|user| user.name)
-}
-
 /// The rank of a process: the number in the first of these variables that its program was started with.
 pub fn rank(pid: u32, variables: &[String]) -> Option<i32> {
     let env = nul_separated(&format!("/proc/{pid}/environ"));

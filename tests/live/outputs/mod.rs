@@ -10,6 +10,7 @@ mod inflight;
 mod metrics;
 mod monitoring;
 mod output;
+mod packages;
 mod rows;
 mod service;
 mod slow_stacks;
