@@ -454,6 +454,6 @@ fn wrong_usage_is_named_and_exits_with_2() {
     let power = dir.path().join("watts.toml");
     std::fs::write(&power, "[class.tape]\nactive = 1\nidle = 1\n").unwrap();
     let output = ask(&path, &["--metric", "energy", "--power", power.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(125));
+    assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("classes are hdd, ssd, nvme"));
 }

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::summary::filter::{Node, Numbers, Texts, Wrong};
+use crate::usage::hint;
 use crate::vocabulary::{KINDS, Kind, LAYERS, Layer};
 
 /// Fields, what they mean, and an example of each: for help texts.
@@ -140,7 +141,8 @@ impl Parser<'_> {
         }
         let field = field.to_ascii_lowercase();
         if !FIELDS.iter().any(|(name, _, _)| *name == field) {
-            return Err(self.wrong(begin, format!("{field:?} is no field; fields are: {}", names())));
+            let similar = hint(&field, FIELDS.map(|(name, _, _)| name));
+            return Err(self.wrong(begin, format!("{field:?} is no field{similar}; fields are: {}", names())));
         }
         self.at += field.len();
         self.blank();
@@ -209,7 +211,8 @@ impl Parser<'_> {
             "layer" => {
                 let layers = values.iter().map(|(at, v)| {
                     Layer::parse(v).ok_or_else(|| {
-                        self.wrong(*at, format!("no such layer; layers are: {}", LAYERS.map(Layer::name).join(", ")))
+                        let known = LAYERS.map(Layer::name);
+                        self.wrong(*at, format!("no such layer{}; layers are: {}", hint(v, known), known.join(", ")))
                     })
                 });
                 return Ok(Node::Layers(layers.collect::<Result<_, _>>()?));
@@ -217,7 +220,8 @@ impl Parser<'_> {
             "kind" => {
                 let kinds = values.iter().map(|(at, v)| {
                     Kind::parse(v).ok_or_else(|| {
-                        self.wrong(*at, format!("no such kind; kinds are: {}", KINDS.map(Kind::name).join(", ")))
+                        let known = KINDS.map(Kind::name);
+                        self.wrong(*at, format!("no such kind{}; kinds are: {}", hint(v, known), known.join(", ")))
                     })
                 });
                 return Ok(Node::Kinds(kinds.collect::<Result<_, _>>()?));

@@ -29,7 +29,8 @@ fn wrong_usage() {
     fails(2, &["--nonsense", "--", "true"], "--nonsense");
     fails(2, &["--layers", "bogus", "--", "true"], "no such layer");
     fails(2, &["--duration", "soon", "--", "true"], "30s");
-    fails(2, &["--ring-size", "7", "--", "true"], "1M to 64G");
+    fails(2, &["--duration", "30", "--", "true"], "30s");
+    fails(2, &["--ring-size", "7K", "--", "true"], "1M to 64G");
     fails(2, &["-p", "1", "--", "true"], "cannot be used with");
     fails(2, &["-p", "none"], "none");
     fails(2, &["--force", "--", "true"], "--output");

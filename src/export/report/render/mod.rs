@@ -6,11 +6,12 @@ mod table;
 mod tables;
 mod text;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use crate::export::report::Report;
 use crate::export::report::render::style::{Line, Tone};
 use crate::text::wrapped;
+use crate::usage::{bail, hint};
 pub use sections::{SECTIONS, Section, section};
 use table::Table;
 
@@ -116,7 +117,11 @@ impl Report {
                 let mut keys: Vec<_> = tables.iter().flat_map(|(_, table)| table.keys()).collect();
                 keys.sort_unstable();
                 keys.dedup();
-                bail!("--sort {by}: no table of this report has such a column; columns are: {}", keys.join(", "));
+                let similar = hint(by, &keys);
+                bail!(
+                    "--sort {by}: no table of this report has such a column{similar}; columns are: {}",
+                    keys.join(", ")
+                );
             }
         }
         Ok(tables)

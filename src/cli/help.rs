@@ -1,0 +1,136 @@
+//! What is printed in place of an action: the guide, the short help, and how to correct a command line.
+
+use crate::cli::Cli;
+use crate::text::escape;
+use crate::usage::closest;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory as _, Error};
+
+/// For a command line without arguments.
+pub const GUIDE: &str = "\
+iotrace-bpf shows what a program's I/O really does, from HDF5 and MPI-IO through system calls to the disk.
+
+  iotrace-bpf doctor                              can this machine trace; --fix-hints prints what mends it
+  sudo iotrace-bpf -- COMMAND ARGS...             trace a command: it runs as you, the report follows on stderr
+  sudo iotrace-bpf -o run.iotrace -- COMMAND      the same, and keep the dataset for all that follows
+  sudo iotrace-bpf -p PID --duration 30s          look at a running process for half a minute
+  iotrace-bpf report run.iotrace                  what is wrong, what it costs, and where the time went
+
+Options: iotrace-bpf -h (short), iotrace-bpf --help (all), iotrace-bpf help report (of one command)
+From a symptom (slow, hangs, small files) to its cause: docs/symptoms.md
+Everything else: docs/usage.md
+";
+
+/// A help text or an error of the parser as it is printed.
+pub fn shown(error: &mut Error) -> String {
+    match error.kind() {
+        ErrorKind::DisplayHelp => short(error),
+        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand => corrected(error),
+        _ => error.render().ansi().to_string(),
+    }
+}
+
+/// The short help of the program fits a screen: only its first empty lines stay.
+fn short(help: &Error) -> String {
+    let text = help.render();
+    if text.to_string() != Cli::command().render_help().to_string() {
+        return text.ansi().to_string();
+    }
+    let text = text.ansi().to_string();
+    let (usage, groups) = text.split_at(text.find("Commands:").unwrap_or_default());
+    format!("{usage}{}", groups.replace("\n\n", "\n"))
+}
+
+/// An unknown word or option, with what was probably meant.
+fn corrected(error: &mut Error) -> String {
+    // To pass an option on as a value is never meant.
+    error.remove(ContextKind::Suggested);
+    let mut text = error.render().ansi().to_string();
+    let kind = if error.kind() == ErrorKind::InvalidSubcommand {
+        ContextKind::InvalidSubcommand
+    } else {
+        ContextKind::InvalidArg
+    };
+    let Some(ContextValue::String(word)) = error.get(kind) else { return text };
+    let top = error.get(ContextKind::Usage).is_some_and(|usage| is_of_program(&usage.to_string()));
+    if word.starts_with('-') || !top {
+        return text;
+    }
+    let command = Cli::command();
+    if let Some(known) = closest(word, command.get_subcommands().map(Command::get_name).chain(["help"])) {
+        text += &format!("Did you mean the command '{known}'?\n");
+    }
+    text + &format!("A command to trace goes after --: iotrace-bpf [OPTIONS] -- {}\n", escape(word))
+}
+
+/// Is it the usage of the program, and not of one of its commands?
+fn is_of_program(usage: &str) -> bool {
+    usage.contains("[OPTIONS] [--")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    fn answer(args: &[&str]) -> String {
+        let mut error = Cli::try_parse_from(std::iter::once(&"iotrace-bpf").chain(args)).unwrap_err();
+        shown(&mut error)
+    }
+
+    #[test]
+    fn the_guide_is_short_and_its_commands_are_right() {
+        assert_eq!(GUIDE.lines().count(), 12);
+        assert!(GUIDE.lines().all(|line| line.len() <= 110), "{GUIDE}");
+        let mut commands = 0;
+        for line in GUIDE.lines().filter(|line| line.starts_with("  ")) {
+            let command = line.trim_start().trim_start_matches("sudo ").split("   ").next().unwrap();
+            let words = command.split_whitespace().map(|word| if word == "PID" { "17" } else { word });
+            assert!(Cli::try_parse_from(words).is_ok(), "{command}");
+            commands += 1;
+        }
+        assert_eq!(commands, 5);
+    }
+
+    #[test]
+    fn the_short_help_fits_a_screen() {
+        let text = answer(&["-h"]);
+        assert!((24..=44).contains(&text.lines().count()), "{}\n{text}", text.lines().count());
+        for group in ["What to trace:", "What to record:", "Where to:", "What it costs:", "Output:"] {
+            assert!(text.lines().any(|line| line == group), "{group}\n{text}");
+        }
+        assert!(answer(&["--help"]).lines().count() > 100);
+        assert!(answer(&["report", "-h"]).contains("--fail-on"));
+    }
+
+    #[test]
+    fn what_was_meant_is_suggested() {
+        for (args, expected) in [
+            (&["repot", "x"][..], "Did you mean the command 'report'?"),
+            (&["./app"], "A command to trace goes after --: iotrace-bpf [OPTIONS] -- ./app"),
+            (&["help", "repot"], "'report'"),
+            (&["probes", "chek"], "'check'"),
+            (&["--layer", "hdf5", "--", "true"], "'--layers'"),
+            (&["report", "x", "--formt", "text"], "'--format'"),
+            (&["export", "x", "--to", "perfeto"], "'perfetto'"),
+            (&["query", "x", "--metric", "latncy"], "'latency'"),
+            (&["query", "x", "--metric", "calls", "--by", "rnak"], "\"rank\""),
+            (&["report", "x", "--section", "filez"], "\"files\""),
+            (&["report", "x", "--where", "layr=hdf5"], "\"layer\""),
+            (&["report", "x", "--where", "layer=hdf"], "\"hdf5\""),
+            (&["report", "x", "--where", "kind=wriet"], "\"write\""),
+            (&["report", "x", "--fail-on", "sync-per-recrd"], "\"sync-per-record\""),
+            (&["--detail", "find", "--", "true"], "\"finding\""),
+            (&["--flight", "3s", "-o", "d", "--trigger", "crahs", "--", "true"], "\"crash\""),
+            (&["--flight", "3s", "-o", "d", "--trigger", "error=EOI", "--", "true"], "\"EIO\""),
+        ] {
+            let text = answer(args);
+            assert!(text.contains(expected), "{args:?}: {text}");
+            assert!(!text.contains("as a value, use"), "{args:?}: {text}");
+        }
+        // Nothing that is unlike everything gets a suggestion, and no command of ours one to trace.
+        assert!(!answer(&["xyzzy"]).contains("Did you mean"));
+        assert!(!answer(&["probes", "list", "extra"]).contains("goes after --"));
+    }
+}
