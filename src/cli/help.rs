@@ -1,10 +1,10 @@
 //! What is printed in place of an action: the guide, the short help, and how to correct a command line.
 
-use crate::cli::Cli;
+use crate::cli::{Cli, GROUPS};
 use crate::text::escape;
 use crate::usage::closest;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, CommandFactory as _, Error};
+use clap::{Arg, Command, CommandFactory as _, Error};
 
 /// For a command line without arguments.
 pub const GUIDE: &str = "\
@@ -21,6 +21,11 @@ From a symptom (slow, hangs, small files) to its cause: docs/symptoms.md
 Everything else: docs/usage.md
 ";
 
+const USAGE: &str = "\
+Usage: iotrace-bpf [OPTIONS] -- COMMAND ARGS...   (or -p PID, --cgroup PATH, --system)
+       iotrace-bpf report|replay|... ARGS";
+const SEE: &str = "--help has all options, examples and exit statuses; help report: of one command\n";
+
 /// A help text or an error of the parser as it is printed.
 pub fn shown(error: &mut Error) -> String {
     match error.kind() {
@@ -30,15 +35,43 @@ pub fn shown(error: &mut Error) -> String {
     }
 }
 
-/// The short help of the program fits a screen: only its first empty lines stay.
+/// The short help of the program is ours, so that it fits a screen; those of commands are short anyway.
 fn short(help: &Error) -> String {
-    let text = help.render();
-    if text.to_string() != Cli::command().render_help().to_string() {
-        return text.ansi().to_string();
+    let mut command = Cli::command();
+    if help.render().to_string() == command.render_help().to_string() {
+        screen(&command)
+    } else {
+        help.render().ansi().to_string()
     }
-    let text = text.ansi().to_string();
-    let (usage, groups) = text.split_at(text.find("Commands:").unwrap_or_default());
-    format!("{usage}{}", groups.replace("\n\n", "\n"))
+}
+
+/// Columns of names in front of their descriptions.
+const NAMES: usize = 28;
+
+/// A line for each command, and for each option that many traces need, by group.
+fn screen(command: &Command) -> String {
+    let line = |name: &str, about: String| format!("  {name:<NAMES$}{about}\n");
+    let mut out = format!("{}\n{USAGE}\nCommands:\n", command.get_about().cloned().unwrap_or_default());
+    for action in command.get_subcommands().filter(|action| action.get_name() != "help") {
+        out += &line(action.get_name(), action.get_about().cloned().unwrap_or_default().to_string());
+    }
+    for group in GROUPS {
+        out += &format!("{group}:\n");
+        let of_group = |arg: &&Arg| arg.get_help_heading() == Some(group) && !arg.is_positional();
+        for arg in command.get_arguments().filter(of_group).filter(|arg| !arg.is_hide_short_help_set()) {
+            out += &line(&name(arg), arg.get_help().cloned().unwrap_or_default().to_string());
+        }
+    }
+    out + SEE
+}
+
+/// `-o, --output DIR`
+fn name(arg: &Arg) -> String {
+    let short = arg.get_short().map_or_else(|| "    ".to_owned(), |short| format!("-{short}, "));
+    let takes_value = arg.get_action().takes_values() && !arg.is_require_equals_set();
+    let value = arg.get_value_names().and_then(|names| names.first()).filter(|_| takes_value);
+    let value = value.map_or_else(String::new, |value| format!(" {value}"));
+    format!("{short}--{}{value}", arg.get_long().unwrap_or_default())
 }
 
 /// An unknown word or option, with what was probably meant.
@@ -96,7 +129,8 @@ mod tests {
     #[test]
     fn the_short_help_fits_a_screen() {
         let text = answer(&["-h"]);
-        assert!((24..=44).contains(&text.lines().count()), "{}\n{text}", text.lines().count());
+        assert!((24..=40).contains(&text.lines().count()), "{}\n{text}", text.lines().count());
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
         for group in ["What to trace:", "What to record:", "Where to:", "What it costs:", "Output:"] {
             assert!(text.lines().any(|line| line == group), "{group}\n{text}");
         }

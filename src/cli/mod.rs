@@ -37,6 +37,7 @@ const RECORDED: &str = "What to record";
 const WHERE: &str = "Where to";
 const COST: &str = "What it costs";
 const OUTPUT: &str = "Output";
+const GROUPS: [&str; 5] = [TARGETS, RECORDED, WHERE, COST, OUTPUT];
 
 /// See what a program's I/O really does, through every layer at once.
 #[derive(Debug, Parser)]
@@ -45,8 +46,7 @@ const OUTPUT: &str = "Output";
     version,
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "All options, examples and the exit status: iotrace-bpf --help; of one command: iotrace-bpf help report",
-    after_long_help = "Examples:\n  \
+    after_help = "Examples:\n  \
         sudo iotrace-bpf -o run.iotrace -- mpirun -np 4 ./app    trace a command and all its children\n  \
         mpirun -np 64 iotrace-bpf -o run -- ./app                a job: one tracer on each node (or srun)\n  \
         sudo iotrace-bpf -p 4711 --duration 30s                  trace a running process for half a minute\n  \
@@ -81,14 +81,9 @@ pub struct RecordArgs {
     /// COMMAND: for as long as that runs, wherever it does.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "system"], help_heading = TARGETS)]
     pub cgroup: Option<PathBuf>,
-    /// Every process of the node; with a COMMAND: while it runs
+    /// Every process of the node, or while a COMMAND runs
     #[arg(long, conflicts_with = "pid", help_heading = TARGETS)]
     pub system: bool,
-    /// Options from a file, too
-    ///
-    /// Its keys are the long options (ring-size = "64M"). Those of the command line win.
-    #[arg(long, value_name = "FILE.toml", help_heading = OUTPUT)]
-    pub config: Option<PathBuf>,
     /// Record the dataset DIR, a new or empty directory
     ///
     /// Started by mpirun or srun for several ranks: DIR/NODE, of all ranks on the node.
@@ -109,7 +104,7 @@ pub struct RecordArgs {
     /// Sums by process, file, layer and operation. The default of --system without --output; no: record every call.
     #[arg(long, help_heading = RECORDED, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", hide_possible_values = true, value_parser = clap::builder::BoolishValueParser::new())]
     pub aggregate: Option<bool>,
-    /// Count, and record these calls: slow, rank=N, file=GLOB
+    /// Count, and record these: slow, rank=N, file=GLOB
     ///
     /// Count as with --aggregate, and record these calls one by one besides: slow (longer than is usual for the function; with
     /// all that runs inside them), slow=TIME, slow=LAYER:TIME, rank=N (all of that rank), file=GLOB (all on such files),
@@ -122,7 +117,7 @@ pub struct RecordArgs {
     /// waited: `spans.stack_id`, view `v_slow_stacks`.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = stacks, help_heading = RECORDED)]
     pub stacks: Vec<Limit>,
-    /// Time of a thread that probes of brief calls may take
+    /// Most time that probes may take of a thread (10%)
     ///
     /// Where they take more, stdio functions whose calls are shorter than their probe (fgetc, fwrite into a buffer) lose it;
     /// their bytes stay exact. So does MPI communication while it never stops. The number of such calls is estimated.
@@ -130,20 +125,21 @@ pub struct RecordArgs {
     #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = budget, help_heading = COST)]
     pub max_overhead: Budget,
     /// Calls on sockets and pipes, too
-    #[arg(long, help_heading = RECORDED)]
+    #[arg(long, help_heading = RECORDED, hide_short_help = true)]
     pub sockets: bool,
     #[command(flatten, next_help_heading = TARGETS)]
     pub added: AddedArgs,
     /// End the trace after 500ms, 30s, 5m, 1h
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TARGETS)]
     pub duration: Option<Duration>,
-    /// Memory of the kernel's ring buffers together
+    /// Memory of the kernel's ring buffers (64M)
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size, help_heading = COST)]
     pub ring_size: u64,
     /// Serve figures for Prometheus during the trace
     ///
     /// At http://ADDR:PORT/metrics; see docs/metrics.md.
-    #[arg(long, value_name = "ADDR:PORT", value_parser = crate::metrics::endpoint::address, help_heading = WHERE)]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = crate::metrics::endpoint::address, help_heading = WHERE,
+          hide_short_help = true)]
     pub metrics: Option<SocketAddr>,
     /// Environment variables with a process's rank, read before the usual ones
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = RECORDED, hide_short_help = true)]
@@ -158,6 +154,11 @@ pub struct RecordArgs {
     pub output_args: OutputArgs,
     #[command(flatten, next_help_heading = OUTPUT)]
     pub show: ShowArgs,
+    /// Options from a file, too
+    ///
+    /// Its keys are the long options (ring-size = "64M"). Those of the command line win.
+    #[arg(long, value_name = "FILE.toml", help_heading = OUTPUT)]
+    pub config: Option<PathBuf>,
     /// A command to start, and all its children
     #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["pid", "cgroup", "system"],
           help_heading = TARGETS)]
@@ -216,7 +217,7 @@ pub struct FlightArgs {
     /// Memory of --flight: the oldest is forgotten earlier when there is no more
     #[arg(long, hide_short_help = true, value_name = "SIZE", default_value = "256M", value_parser = size, requires = "flight")]
     pub flight_memory: u64,
-    /// What --flight writes for: slow=1s,error,stuck=10s
+    /// What makes --flight write: slow=1s,error,stuck=10s
     ///
     /// Besides SIGUSR2: slow=TIME or slow=LAYER:TIME (a call took that long), error or
     /// error=NAME (EIO: a call failed so), stuck=TIME (a call has not returned for that long), crash (a signal ended a
@@ -245,7 +246,7 @@ pub struct OutputArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub struct ShowArgs {
     /// No dashboard, even on a terminal
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub no_tui: bool,
     /// Show only some calls: 'layer=hdf5 and dur>10ms'
     ///

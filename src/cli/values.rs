@@ -11,7 +11,7 @@ use crate::vocabulary::{LAYERS, Layer};
 use std::time::Duration;
 
 pub(super) fn library_layer(name: &str) -> Result<Layer, String> {
-    layer_of(name, Layer::is_in_files)
+    layer_of(name, Layer::is_in_files, "layers of libraries")
 }
 
 pub(super) fn phase(text: &str) -> Result<Phase, String> {
@@ -41,7 +41,7 @@ impl From<Layer> for LayerChoice {
 pub(super) fn layer_choice(text: &str) -> Result<LayerChoice, String> {
     let (name, what) = text.split_once('=').map_or((text, None), |(name, what)| (name, Some(what)));
     // Only what the user adds is of the layer `app`.
-    let layer = Layer::parse(name).map_or_else(|| layer_of(name, Layer::is_traceable), Ok)?;
+    let layer = Layer::parse(name).map_or_else(|| layer_of(name, Layer::is_traceable, "layers"), Ok)?;
     match what {
         None => Ok(layer.into()),
         Some("all") if catalog::has_secondary(layer) => Ok(LayerChoice { layer, all: true }),
@@ -53,14 +53,14 @@ pub(super) fn layer_choice(text: &str) -> Result<LayerChoice, String> {
 
 /// A layer that recorded calls have.
 pub(super) fn layer(name: &str) -> Result<Layer, String> {
-    layer_of(name, |_| true)
+    layer_of(name, |_| true, "layers")
 }
 
 /// One of such layers.
-fn layer_of(name: &str, such: fn(Layer) -> bool) -> Result<Layer, String> {
+fn layer_of(name: &str, such: fn(Layer) -> bool, all: &str) -> Result<Layer, String> {
     let names: Vec<&str> = LAYERS.into_iter().filter(|layer| such(*layer)).map(Layer::name).collect();
     let known = Layer::parse(name).filter(|layer| such(*layer));
-    known.ok_or_else(|| format!("no such layer{}; layers are: {}", hint(name, &names), list(&names)))
+    known.ok_or_else(|| format!("no such layer{}; {all} are: {}", hint(name, &names), list(&names)))
 }
 
 pub(super) fn pid(text: &str) -> Result<u32, String> {

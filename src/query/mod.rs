@@ -105,7 +105,7 @@ fn answer(source: &mut dyn Source, query: &Query, power: &Table) -> Result<Answe
         notes.push(format!("nothing in the trace fulfils the conditions{}", misspelt(&query.functions)));
     }
     if selection.phases_overflow {
-        notes.push("there are too many calls of phases: those that came late are not known".to_owned());
+        notes.push("there are too many calls of phases to keep all: later ones are missing from the answer".to_owned());
     }
     if !losses::losses(source)?.quality().all() {
         notes.push("events were lost, so that figures may be too low: iotrace-bpf report names them".to_owned());

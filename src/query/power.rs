@@ -58,7 +58,7 @@ impl Table {
         }
         for (name, watts) in table.class.iter().chain(&table.device) {
             if !(watts.idle >= 0.0 && watts.active >= watts.idle && watts.active.is_finite()) {
-                bail!("of {name} active must be a number of watts, and idle one from 0 to that");
+                bail!("{name}: active and idle are watts, and idle is from 0 to active");
             }
         }
         Ok(table)

@@ -126,7 +126,7 @@ fn each_kind_of_mistake_has_one_exit_status() {
         (2, &["probes", "list", "--probes", &probes]),
         (2, &["--probes", &probes, "--", "true"]),
         // What was looked for was found.
-        (3, &["report", fixture, "--fail-on", "info"]),
+        (3, &["compare", fixture, fixture, "--fail-if", "time>-1%"]),
         // Data that cannot be read, or not be written.
         (125, &["report", "/no/such"]),
         (125, &["compare", fixture, "/no/such"]),
@@ -149,7 +149,7 @@ fn each_kind_of_mistake_has_one_exit_status() {
 #[test]
 fn the_short_help_and_the_guide_fit_a_screen() {
     let short = stdout(&run(&["-h"]).success());
-    assert!((24..=44).contains(&short.lines().count()) && short.lines().all(|line| line.len() <= 100), "{short}");
+    assert!((24..=40).contains(&short.lines().count()) && short.lines().all(|line| line.len() <= 80), "{short}");
     let guide = String::from_utf8(run(&[]).get_output().stderr.clone()).unwrap();
     assert_eq!(guide, iotrace_bpf::cli::help::GUIDE);
 }

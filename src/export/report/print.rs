@@ -61,7 +61,7 @@ pub fn run_with(dir: &Path, wish: &Wish, out: &mut dyn Write) -> Result<Vec<Find
     let many = runs.len() > 1;
     ensure!(
         wish.format != Format::Csv || !many,
-        "{} holds {} runs that have nothing to do with each other: CSV is of one of them",
+        "{} holds {} runs that have nothing to do with each other: give the directory of one of them for CSV",
         dir.display(),
         runs.len()
     );

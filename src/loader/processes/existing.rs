@@ -21,8 +21,10 @@ pub fn check(pids: &[u32]) -> Result<()> {
                 bail!("process {pid} has ended, or is about to (its parent may not have waited for it)")
             }
             Ok(text) => maps::status(&text),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => bail!("no such process: {pid}"),
-            Err(e) => bail!("process {pid}: {e}"),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                bail!("no such process: {pid} (pgrep -a NAME finds one)")
+            }
+            Err(e) => bail!("process {pid}: cannot read /proc/{pid}/status: {e}"),
         };
         match status.tgid {
             Some(tgid) if tgid != *pid => bail!("{pid} is a thread of process {tgid}; use -p {tgid}"),

@@ -15,7 +15,7 @@ pub const FIELDS: [(&str, &str, &str); 12] = [
     ("pid", "process", "pid=4711"),
     ("tid", "thread", "tid=4712"),
     ("rank", "rank, or a range of them", "rank=0..7"),
-    ("dur", "duration: ns, us, ms, s, m", "dur>10ms"),
+    ("dur", "duration: ns, us, ms, s, m, h", "dur>10ms"),
     ("self", "duration less what calls inside it take", "self>1ms"),
     ("bytes", "bytes moved: K, M, G, T are powers of 1024", "bytes>=1M"),
     ("offset", "where in the file", "offset<4K"),
@@ -299,7 +299,7 @@ fn pattern(what: Texts, value: &str, exactly: bool) -> String {
 fn number(what: Numbers, text: &str) -> Result<i64, String> {
     let units: &[(&str, f64)] = match what {
         Numbers::Dur | Numbers::Own => {
-            &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("min", 60e9)]
+            &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("min", 60e9), ("h", 3600e9)]
         }
         Numbers::Bytes | Numbers::Offset => {
             &[("", 1.0), ("B", 1.0), ("K", KIB), ("M", KIB * KIB), ("G", KIB * KIB * KIB), ("T", KIB * KIB * KIB * KIB)]
