@@ -22,8 +22,7 @@ Everything else: docs/usage.md
 ";
 
 const USAGE: &str = "\
-Usage: iotrace-bpf [OPTIONS] -- COMMAND ARGS...   (or -p PID, --cgroup PATH, --system)
-       iotrace-bpf report|replay|... ARGS";
+Usage: iotrace-bpf [OPTIONS] [-- COMMAND ARGS...], or iotrace-bpf SUBCOMMAND";
 const SEE: &str = "--help has all options, examples and exit statuses; help report: of one command\n";
 
 /// A help text or an error of the parser as it is printed.
@@ -93,7 +92,10 @@ fn corrected(error: &mut Error) -> String {
     if let Some(known) = closest(word, command.get_subcommands().map(Command::get_name).chain(["help"])) {
         text += &format!("Did you mean the command '{known}'?\n");
     }
-    text + &format!("A command to trace goes after --: iotrace-bpf [OPTIONS] -- {}\n", escape(word))
+    if error.kind() == ErrorKind::UnknownArgument {
+        text += &format!("A command to trace goes after --: iotrace-bpf [OPTIONS] -- {}\n", escape(word));
+    }
+    text
 }
 
 /// Is it the usage of the program, and not of one of its commands?

@@ -46,6 +46,7 @@ const GROUPS: [&str; 5] = [TARGETS, RECORDED, WHERE, COST, OUTPUT];
     version,
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
+    subcommand_value_name = "SUBCOMMAND",
     after_help = "Examples:\n  \
         sudo iotrace-bpf -o run.iotrace -- mpirun -np 4 ./app    trace a command and all its children\n  \
         mpirun -np 64 iotrace-bpf -o run -- ./app                a job: one tracer on each node (or srun)\n  \
@@ -111,7 +112,7 @@ pub struct RecordArgs {
     /// finding (all of the processes that a finding is about, while it holds), finding=RULE, finding=critical.
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "flight", help_heading = RECORDED)]
     pub detail: Vec<Detail>,
-    /// Stacks of slow calls: slow, slow=50ms, slow=hdf5:5ms
+    /// Stacks of slow calls: slow, slow=50ms
     ///
     /// Of the kernel and of the program: slow (10ms or more), slow=TIME, slow=LAYER:TIME. Of calls during which the thread
     /// waited: `spans.stack_id`, view `v_slow_stacks`.

@@ -117,7 +117,9 @@ impl Report {
                 let mut keys: Vec<_> = tables.iter().flat_map(|(_, table)| table.keys()).collect();
                 keys.sort_unstable();
                 keys.dedup();
-                let similar = hint(by, &keys);
+                // `_ns` may be left out.
+                let titles = keys.iter().filter_map(|key| key.strip_suffix("_ns"));
+                let similar = hint(by, titles.chain(keys.iter().copied()));
                 bail!(
                     "--sort {by}: no table of this report has such a column{similar}; columns are: {}",
                     keys.join(", ")
