@@ -8,15 +8,16 @@ use clap::{Arg, Command, CommandFactory as _, Error};
 
 /// For a command line without arguments.
 pub const GUIDE: &str = "\
-iotrace-bpf shows what a program's I/O really does, from HDF5 and MPI-IO through system calls to the disk.
+iotrace-bpf shows what a program's I/O does, from HDF5 and MPI-IO to the disk.
 
-  iotrace-bpf doctor                              can this machine trace; --fix-hints prints what mends it
-  sudo iotrace-bpf -- COMMAND ARGS...             trace a command: it runs as you, the report follows on stderr
-  sudo iotrace-bpf -o run.iotrace -- COMMAND      the same, and keep the dataset for all that follows
-  sudo iotrace-bpf -p PID --duration 30s          look at a running process for half a minute
-  iotrace-bpf report run.iotrace                  what is wrong, what it costs, and where the time went
+  iotrace-bpf doctor                          can this machine trace?
+  sudo iotrace-bpf -- COMMAND ARGS...         trace a command; report on stderr
+  sudo iotrace-bpf -o run.iotrace -- COMMAND  the same, and keep the dataset
+  sudo iotrace-bpf -p PID --duration 30s      trace a running process
+  iotrace-bpf report run.iotrace              what is wrong and what it costs
 
-Options: iotrace-bpf -h (short), iotrace-bpf --help (all), iotrace-bpf help report (of one command)
+Under sudo a launched command still runs as you, with its own stdin and stdout.
+Options: iotrace-bpf -h or --help; of one command: iotrace-bpf help report
 From a symptom (slow, hangs, small files) to its cause: docs/symptoms.md
 Everything else: docs/usage.md
 ";
@@ -117,7 +118,7 @@ mod tests {
     #[test]
     fn the_guide_is_short_and_its_commands_are_right() {
         assert_eq!(GUIDE.lines().count(), 12);
-        assert!(GUIDE.lines().all(|line| line.len() <= 110), "{GUIDE}");
+        assert!(GUIDE.lines().all(|line| line.len() <= 80), "{GUIDE}");
         let mut commands = 0;
         for line in GUIDE.lines().filter(|line| line.starts_with("  ")) {
             let command = line.trim_start().trim_start_matches("sudo ").split("   ").next().unwrap();

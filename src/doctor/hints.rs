@@ -157,10 +157,13 @@ fn hint(wrong: &Wrong, machine: &Machine) -> Vec<String> {
             lines.push(format!("#   {} && {}", machine.as_root(boot), machine.as_root("reboot")));
         }
         // A mount over the /proc of others would harm them: only in a mount namespace of its own.
-        Mend::Proc => lines.push(machine.as_root(&format!(
-            "unshare --mount sh -c 'mount -t proc proc /proc && exec \"$0\" doctor' {}",
-            quoted(&machine.program)
-        ))),
+        Mend::Proc => {
+            lines.push("#   put what you want to trace in place of doctor".to_owned());
+            lines.push(machine.as_root(&format!(
+                "unshare --mount sh -c 'mount -t proc proc /proc && exec \"$0\" \"$@\"' {} doctor",
+                quoted(&machine.program)
+            )));
+        }
         Mend::OpenFiles if machine.most_files >= ENOUGH_FILES => lines.push(format!("ulimit -n {ENOUGH_FILES}")),
         Mend::OpenFiles => {
             lines.push(machine.as_root(&format!("prlimit --pid $$ --nofile={ENOUGH_FILES}:{ENOUGH_FILES}")));
