@@ -112,7 +112,7 @@ mod tests {
 
     fn answer(args: &[&str]) -> String {
         let mut error = Cli::try_parse_from(std::iter::once(&"iotrace-bpf").chain(args)).unwrap_err();
-        shown(&mut error)
+        anstream::adapter::strip_str(&shown(&mut error)).to_string()
     }
 
     #[test]
