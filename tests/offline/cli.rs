@@ -155,6 +155,22 @@ fn the_short_help_and_the_guide_fit_a_screen() {
 }
 
 #[test]
+fn the_commands_that_symptoms_lead_through_are_right() {
+    let text = include_str!("../../docs/symptoms.md");
+    // A quoted text goes on in the lines below.
+    let typed = text.lines().filter_map(|line| line.strip_prefix("$ ")).filter(|line| !line.contains('"'));
+    let mut commands = 0;
+    for line in typed.filter_map(|line| line.trim_start_matches("sudo ").strip_prefix("iotrace-bpf ")) {
+        let line = line.split(" #").next().unwrap().trim_end().trim_end_matches(" &");
+        let words = ["iotrace-bpf"].into_iter().chain(line.split_whitespace());
+        let parsed = iotrace_bpf::config::parse(words.map(Into::into).collect());
+        assert!(parsed.is_ok(), "{line}: {parsed:?}");
+        commands += 1;
+    }
+    assert!(commands > 15, "{commands}");
+}
+
+#[test]
 fn messages_have_colours_only_where_there_is_a_terminal_that_wants_them() {
     for args in [&["-h"][..], &["--help"], &["--frob"], &["doctor", "--help"]] {
         let assert = run(args);
