@@ -38,7 +38,10 @@ pub fn shown(error: &mut Error) -> String {
 /// The short help of the program is ours, so that it fits a screen; those of commands are short anyway.
 fn short(help: &Error) -> String {
     let mut command = Cli::command();
-    if help.render().to_string() == command.render_help().to_string() {
+    // What stands before has the name by which the program was called.
+    let groups = |text: String| text.split_once("\nCommands:").map(|(_, groups)| groups.to_owned());
+    let wanted = groups(help.render().to_string());
+    if wanted.is_some() && wanted == groups(command.render_help().to_string()) {
         screen(&command)
     } else {
         help.render().ansi().to_string()
@@ -137,7 +140,10 @@ mod tests {
         for group in ["What to trace:", "What to record:", "Where to:", "What it costs:", "Output:"] {
             assert!(text.lines().any(|line| line == group), "{group}\n{text}");
         }
+        let mut renamed = Cli::try_parse_from(["/opt/io trace", "-h"]).unwrap_err();
+        assert_eq!(shown(&mut renamed), text);
         assert!(answer(&["--help"]).lines().count() > 100);
+        assert!(answer(&["probes", "-h"]).contains("generate"));
         assert!(answer(&["report", "-h"]).contains("--fail-on"));
     }
 
