@@ -33,6 +33,8 @@ pub mod summary;
 pub mod text;
 pub mod top;
 pub mod tui;
+pub mod units;
+pub mod usage;
 pub mod vocabulary;
 
 /// Maps whose keys are numbers of ours or of the kernel, or names of the catalog: no program can make them collide.

@@ -13,7 +13,7 @@ use crate::record::session::targets::Targets;
 use crate::record::session::{begin, detail};
 use crate::record::{DUMP, WRITE};
 use crate::vocabulary::Layer;
-use crate::{doctor, notices, probes};
+use crate::{doctor, notices, probes, usage};
 use anyhow::{Context as _, Result, anyhow};
 use nix::sys::signal::{SigSet, Signal};
 use std::net::TcpListener;
@@ -47,7 +47,7 @@ impl Plan {
         }
         doctor::preflight(!args.run.is_empty())?;
         if !args.stacks.is_empty() && args.aggregates() && args.detail.is_empty() {
-            anyhow::bail!(
+            usage::bail!(
                 "--stacks needs calls that are recorded one by one: add --detail slow, or leave out --aggregate"
             );
         }

@@ -201,18 +201,23 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 #[test]
 fn wrong_wishes_are_named() {
     let aggregate = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/aggregate");
-    for (dir, args, why) in [
-        (parallel(), vec!["--to", "csv"], "give a directory for all tables"),
-        (parallel(), vec!["--to", "arrow"], "one table: --table spans"),
-        (parallel(), vec!["--to", "csv", "--table", "span"], "no table span; tables are: spans"),
-        (parallel(), vec!["--to", "csv", "-o", "/"], "cannot create /"),
-        (parallel(), vec!["--to", "folded", "--table", "spans"], "leave --table out"),
-        (parallel(), vec!["--to", "perfetto", "--table", "spans"], "leave --table out"),
-        (aggregate.clone(), vec!["--to", "folded"], "recorded with --aggregate"),
-        (aggregate, vec!["--to", "perfetto"], "recorded with --aggregate"),
-        ("/nowhere".into(), vec!["--to", "folded"], "/nowhere"),
+    for (code, dir, args, why) in [
+        (2, parallel(), vec!["--to", "csv"], "give a directory for all tables"),
+        (2, parallel(), vec!["--to", "arrow"], "one table: --table spans"),
+        (
+            2,
+            parallel(),
+            vec!["--to", "csv", "--table", "span"],
+            "no table span (did you mean \"spans\"?); tables are: spans",
+        ),
+        (125, parallel(), vec!["--to", "csv", "-o", "/"], "cannot create /"),
+        (2, parallel(), vec!["--to", "folded", "--table", "spans"], "leave --table out"),
+        (2, parallel(), vec!["--to", "perfetto", "--table", "spans"], "leave --table out"),
+        (125, aggregate.clone(), vec!["--to", "folded"], "recorded with --aggregate"),
+        (125, aggregate, vec!["--to", "perfetto"], "recorded with --aggregate"),
+        (125, "/nowhere".into(), vec!["--to", "folded"], "/nowhere"),
     ] {
         let out = export(&dir, &args);
-        assert!(out.status.code() == Some(125) && text(&out.stderr).contains(why), "{args:?}: {}", text(&out.stderr));
+        assert!(out.status.code() == Some(code) && text(&out.stderr).contains(why), "{args:?}: {}", text(&out.stderr));
     }
 }

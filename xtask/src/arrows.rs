@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Top-level modules from below to the top. Each uses those of rows before its own.
 const ROWS: &[&[&str]] = &[
-    &["vocabulary", "text", "hist", "paths", "sudo", "skel"],
+    &["vocabulary", "text", "hist", "paths", "sudo", "skel", "units", "usage"],
     &["catalog", "node", "notices"],
     &["rows"],
     &["event", "inflight"],

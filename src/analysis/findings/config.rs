@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::analysis::findings::own::OwnRule;
 use crate::analysis::findings::rules::{RULES, Rule};
+use crate::usage::hint;
 
 /// As in the file: a table for each rule.
 #[derive(Debug, Clone, Default)]
@@ -58,13 +59,17 @@ impl Config {
                     continue;
                 }
                 (None, _) => {
-                    bail!("there is no rule {id}: `iotrace-bpf rules` lists them; a rule of your own needs sql")
+                    let similar = hint(&id, RULES.iter().map(|rule| rule.id));
+                    bail!(
+                        "there is no rule {id}{similar}: `iotrace-bpf rules` lists them; a rule of your own needs sql"
+                    )
                 }
             };
             for name in settings.thresholds.keys() {
                 if !rule.thresholds.iter().any(|threshold| threshold.name == name) {
                     let known: Vec<_> = rule.thresholds.iter().map(|threshold| threshold.name).collect();
-                    bail!("rule {id} has no threshold {name}; it has {}", known.join(", "));
+                    let similar = hint(name, &known);
+                    bail!("rule {id} has no threshold {name}{similar}; it has {}", known.join(", "));
                 }
             }
             config.rules.insert(id, settings);
@@ -101,7 +106,11 @@ mod tests {
     fn rules_and_thresholds_that_do_not_exist_are_named() {
         let error = |text| Config::parse(text).unwrap_err().to_string();
         assert!(error("[fsync]\ncalls = 1\n").contains("no rule fsync"));
-        assert!(error("[sync-per-record]\ncall = 1\n").contains("no threshold call; it has calls"));
+        assert!(
+            error("[sync-per-record]\ncall = 1\n")
+                .contains("no threshold call (did you mean \"calls\"?); it has calls")
+        );
+        assert!(error("[sync-per-recrod]\ncalls = 1\n").contains("did you mean \"sync-per-record\"?"));
         assert!(error("[sync-per-record]\ncalls = \"x\"\n").contains("invalid type"));
         assert!(error("[reread]\nsql = \"FROM spans\"\n").contains("name yours otherwise"));
         assert!(error("[mine]\nsql = \"FROM spans\"\ncalls = 3\n").contains("none of sql, advice and off"));

@@ -9,12 +9,13 @@ mod tables;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 
 use crate::export::TABLES;
 use crate::export::files::file::create_new_file;
 use crate::export::report::Union;
+use crate::usage::{bail, hint};
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -66,7 +67,7 @@ pub struct Wish<'a> {
 /// When there is no dataset, what is asked for does not go together, or nothing can be written.
 pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
     if let Some(table) = wish.table.filter(|table| !TABLES.contains(table)) {
-        bail!("there is no table {table}; tables are: {}", TABLES.join(", "));
+        bail!("there is no table {table}{}; tables are: {}", hint(table, TABLES), TABLES.join(", "));
     }
     match (wish.to, wish.table, wish.output) {
         (Format::Csv, None, Some(to)) => tables::all_csv(dir, to),

@@ -39,12 +39,12 @@ impl Script {
     pub(super) fn run(&self, dir: &Path, output: &Path) -> Result<Vec<String>> {
         let warnings = Union::open(dir)?.warnings();
         if output.symlink_metadata().is_ok() {
-            bail!("{} exists already", output.display());
+            bail!("{} exists already: remove it, or give another name (-o)", output.display());
         }
         let views = views(dir)?;
         let Some(python) = python(self.modules) else {
             bail!(
-                "this format needs python3 with the modules {}, which is not in PATH; get them with '{}'",
+                "this format needs a python3 in PATH that has the modules {}; install them with '{}'",
                 self.modules.join(" and "),
                 self.install
             );

@@ -85,7 +85,8 @@ fn of_output(error: csv::Error) -> anyhow::Error {
 /// One table as a stream of Arrow IPC; of a table without rows only its schema.
 pub fn arrow(dir: &Path, table: &str, out: &mut dyn Write) -> Result<Vec<String>> {
     let all = datasets(dir)?;
-    let schema = schema(&all, table).context("the dataset has no part of this table")?;
+    let schema =
+        schema(&all, table).with_context(|| format!("no dataset in {} has a part of table {table}", dir.display()))?;
     let mut stream = StreamWriter::try_new(out, &schema)?;
     for dataset in &all {
         dataset.batches(table, |batch| Ok(stream.write(&batch)?))?;

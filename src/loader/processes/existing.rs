@@ -21,8 +21,10 @@ pub fn check(pids: &[u32]) -> Result<()> {
                 bail!("process {pid} has ended, or is about to (its parent may not have waited for it)")
             }
             Ok(text) => maps::status(&text),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => bail!("no such process: {pid}"),
-            Err(e) => bail!("process {pid}: {e}"),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                bail!("no such process: {pid} (pgrep -a NAME finds one)")
+            }
+            Err(e) => bail!("process {pid}: cannot read /proc/{pid}/status: {e}"),
         };
         match status.tgid {
             Some(tgid) if tgid != *pid => bail!("{pid} is a thread of process {tgid}; use -p {tgid}"),
@@ -89,7 +91,12 @@ pub fn group(name: &Path) -> Result<(PathBuf, u64)> {
     let is_group = |path: &&PathBuf| path.starts_with(root) && path.join("cgroup.procs").exists();
     let Some(directory) = there.iter().find(is_group).cloned() else {
         if there.is_empty() {
-            bail!("no such control group: {} (nor {})", name.display(), inside.display());
+            bail!(
+                "no such control group: {} (nor {}); /proc/PID/cgroup names that of a process behind 0::, \
+                 `systemctl show -p ControlGroup UNIT` that of a service",
+                name.display(),
+                inside.display()
+            );
         }
         bail!(
             "{} is not a control group of version 2: those are below {}; /proc/PID/cgroup names that of a process behind 0::",

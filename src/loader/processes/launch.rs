@@ -79,7 +79,9 @@ pub fn launch(command: &[OsString], held: bool) -> Result<Launched> {
     let mut errors = File::from(error_read);
     // spawn() may return before the launcher's own exec is over, which must not pass for the command's.
     let mut listener = [0; 4];
-    errors.read_exact(&mut listener).context("the launcher ended early")?;
+    errors
+        .read_exact(&mut listener)
+        .context("the process that becomes the command ended before it was ready (killed?)")?;
     let listener = match i32::from_ne_bytes(listener) {
         errno @ ..0 => Err(std::io::Error::from_raw_os_error(-errno)),
         listener => Ok(listener),
@@ -147,7 +149,9 @@ fn reopen(fd: &OsString, write: bool) -> Result<File> {
 
 /// The launcher's whole life: wait, become the invoking user, execute.
 pub fn launcher_main(args: &[OsString]) -> Result<()> {
-    let [gate, errors, held, limits, command, rest @ ..] = args else { bail!("{LAUNCHER} is for internal use") };
+    let [gate, errors, held, limits, command, rest @ ..] = args else {
+        bail!("{LAUNCHER} is started by iotrace-bpf itself, not by users")
+    };
     let mut gate = reopen(gate, false)?;
     let mut errors = reopen(errors, true)?;
     // The groups before the filter: to look them up may map libraries, and no thread would answer yet.

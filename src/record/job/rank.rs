@@ -93,7 +93,9 @@ fn come(job: &Job) -> Result<Met> {
             return Ok(Met::First(rendezvous, lock));
         }
         if Instant::now() > until {
-            bail!("another trace of this rank goes on, or none begins");
+            bail!(
+                "no tracer of this node answered in time, and another process holds its lock (an earlier trace of this job?)"
+            );
         }
         if let Some(mut tracer) = rendezvous.connect()? {
             // Once: a filter stays.

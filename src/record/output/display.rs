@@ -132,7 +132,9 @@ impl Display {
             }
         }
         self.shows = false;
-        thread.join().map_err(|_| anyhow!("the thread that shows panicked"))?
+        thread.join().map_err(|_| {
+            anyhow!("the thread that shows panicked: a bug of iotrace-bpf; please report the lines above")
+        })?
     }
 }
 

@@ -110,7 +110,11 @@ impl Run<'_, '_> {
     fn launch(&mut self) -> Result<Option<u8>> {
         // Others than the command run already.
         let Started { mut command, guard, counters } = match self.starting.take() {
-            Some(starting) => starting.join().map_err(|_| anyhow!("the thread that starts the command panicked"))??,
+            Some(starting) => starting.join().map_err(|_| {
+                anyhow!(
+                    "the thread that starts the command panicked: a bug of iotrace-bpf; please report the lines above"
+                )
+            })??,
             None => start(&self.args.run, false, &[])?,
         };
         if let Some(guard) = guard {

@@ -299,7 +299,7 @@ fn the_node_has_five_resolutions() {
     let dir = work.path().join("run.iotrace");
     let before = cpu_user();
     let mut command = tracer();
-    command.args(["--batch", "--json", "-d", "1", "-o"]).arg(&dir).args(["--", "sh", "-c"]);
+    command.args(["--batch", "--json", "-d", "1s", "-o"]).arg(&dir).args(["--", "sh", "-c"]);
     // Something for the CPUs to do, and then nothing.
     command.arg("i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done; sleep 3");
     let out = command.output().unwrap();

@@ -4,6 +4,7 @@ use crate::export::report::Report;
 use crate::export::report::render::style::Line;
 use crate::export::report::render::table::Table;
 use crate::export::report::render::{Look, tables, text};
+use crate::usage;
 use crate::vocabulary::Layer;
 
 /// A section.
@@ -226,6 +227,6 @@ pub const SECTIONS: [Section; 23] = [
 pub fn section(name: &str) -> Result<&'static Section, String> {
     SECTIONS.iter().find(|section| section.name == name).ok_or_else(|| {
         let names: Vec<_> = SECTIONS.iter().map(|section| section.name).collect();
-        format!("no such section; sections are: all, {}", names.join(", "))
+        format!("no such section{}; sections are: all, {}", usage::hint(name, &names), names.join(", "))
     })
 }
