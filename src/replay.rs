@@ -271,6 +271,8 @@ impl Source for Replay {
                 job.shared.cancel.store(true, Ordering::Relaxed);
                 Ok("reading was ended; figures are of the calls that were read".to_owned())
             }
+            Command::Signal { .. } => Err("this is a recording: its processes are no longer there".to_owned()),
+            Command::Type(_) => Err("this is a recording: no command runs".to_owned()),
         }
     }
 }

@@ -5,6 +5,7 @@ mod dashboard;
 #[cfg(test)]
 mod extreme;
 mod frame;
+mod hints;
 mod input;
 mod keys;
 mod layout;
@@ -56,6 +57,11 @@ pub struct Options {
 /// Whether there is a terminal for it: one to read keys from, and one that nothing else is written to.
 pub fn wanted() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// The same where the output of a command is not on this terminal: figures are drawn wherever standard output goes.
+pub fn wanted_with_command() -> bool {
+    std::io::stdin().is_terminal()
 }
 
 /// A flag that SIGTERM, SIGINT and SIGHUP set.

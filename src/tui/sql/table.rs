@@ -24,6 +24,12 @@ pub(super) fn table(table: TableId, asked: &Asked) -> Option<String> {
         TableId::Ops => latency(asked, &calls),
         TableId::Flights => in_flight(asked),
         TableId::Events => format!("{calls}{EVENTS}"),
+        TableId::Followed => {
+            let process = asked.state.process.as_ref()?.process_ix;
+            format!("FROM spans\nWHERE process_ix = {process}\nORDER BY span_id;")
+        }
+        // What a dataset does not have.
+        TableId::Output | TableId::Stacks => return None,
         TableId::Devices => format!("WITH {}{DEVICES}", asked.requests()),
         TableId::Users => {
             let device = asked.selected(TableId::Devices)?.to_string();

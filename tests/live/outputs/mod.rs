@@ -13,4 +13,5 @@ mod rows;
 mod service;
 mod slow_stacks;
 mod tui;
+mod tui_command;
 mod watch;
