@@ -130,12 +130,12 @@ pub struct RecordArgs {
     pub job_vars: Vec<String>,
     #[command(flatten)]
     pub output_args: OutputArgs,
-    #[command(flatten)]
-    pub show: ShowArgs,
     /// The dashboard also with a COMMAND, which gets a terminal of its own: what it writes is in a pane, see
     /// docs/dashboard.md
     #[arg(long, conflicts_with_all = ["no_tui", "batch", "quiet"])]
     pub tui: bool,
+    #[command(flatten)]
+    pub show: ShowArgs,
     /// The command to start and trace with all its children
     #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["pid", "cgroup", "system"])]
     pub run: Vec<OsString>,

@@ -13,7 +13,7 @@ pub fn keys(snapshot: &Snapshot, state: &State) -> String {
         Some(ProcessPart::Calls(_)) => "Space pause  Tab table  Esc close  f follow  c stacks  F9 signal  ",
         Some(ProcessPart::Stacks) => "Esc close  e alone  Tab table  f follow  c stacks  F9 signal  ",
         None if state.screen == Screen::Processes && snapshot.run.live => "f follow  c stacks  F9 signal  ",
-        None if state.screen == Screen::Processes => "f calls  ",
+        None if state.screen == Screen::Processes => "f calls  c slow stacks  ",
         None => "",
     };
     let command = match &snapshot.output {

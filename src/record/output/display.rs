@@ -142,10 +142,19 @@ impl Display {
     /// What went wrong with showing.
     pub fn end(&mut self, control: &Receiver<Control>, stopped: bool) -> Result<()> {
         let shown = self.wait(control, stopped);
-        if let Some(ended) = self.terminal.as_ref().and_then(Terminal::finish) {
-            notices::note(&format!("the command has ended: {ended}"));
+        if let Some(terminal) = &self.terminal {
+            terminal.give_back();
+            if let Some(ended) = &terminal.output().ended {
+                terminal.rest();
+                notices::note(&format!("the command has ended: {ended}"));
+            }
         }
         shown
+    }
+
+    /// The command has ended, after the trace: what it wrote last is printed, too.
+    pub fn rest(&self) {
+        self.terminal.iter().for_each(Terminal::rest);
     }
 
     fn wait(&mut self, control: &Receiver<Control>, stopped: bool) -> Result<()> {

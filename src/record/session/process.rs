@@ -80,7 +80,7 @@ pub fn stacks(seen: Option<&Seen>, in_flight: Option<&InFlight>) -> Stacks {
                 let inside = |o: &&Operation| o.what == What::Calls && o.tid.cast_signed() == t.tid;
                 thread(t, in_flight.and_then(|f| f.operations.iter().find(inside)))
             };
-            Stacks { threads: threads.iter().map(of).collect(), more: *more, why_not: None }
+            Stacks { threads: threads.iter().map(of).collect(), more: *more, ..Stacks::default() }
         }
     }
 }

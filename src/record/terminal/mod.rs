@@ -144,15 +144,12 @@ impl Terminal {
         self.state().give_back();
     }
 
-    /// Waits for output that was written before the command ended; how that was, if it has.
-    pub fn finish(&self) -> Option<String> {
-        self.give_back();
+    /// Waits for what the command wrote before it ended.
+    pub fn rest(&self) {
         let begun = Instant::now();
-        let ended = self.state().ended.clone()?;
         while !self.state().over && begun.elapsed() < REST {
             std::thread::sleep(Duration::from_millis(10));
         }
-        Some(ended)
     }
 }
 

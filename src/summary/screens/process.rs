@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::analysis::slow_stacks::StackRow;
 use crate::inflight::Frame;
 use crate::summary::filter::Filter;
-use crate::summary::view::EventRow;
+use crate::summary::screens::calls::EventRow;
 
 /// What is wanted of one process besides its row.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +35,8 @@ pub struct Stacks {
     pub threads: Vec<ThreadStack>,
     /// Threads that were not looked at.
     pub more: usize,
+    /// Of a dataset: where the slow calls of the process were made.
+    pub slow: Vec<StackRow>,
     /// Why there are none.
     pub why_not: Option<String>,
 }

@@ -38,6 +38,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
     if output.before > 0 {
         heading += &format!(", without its first {} lines", text::count(output.before as f64));
     }
+    if !state.tables.get(&TableId::Output).is_some_and(|table| table.follow) {
+        heading += ", F: follow";
+    }
     heading += if state.output == OutputPane::Whole { " (O: hide)" } else { " (O: enlarge, hide)" };
     let line =
         Column::wide("", 20, |line: &OutputLine, pen: Pen, width| Cell::new(pen.name(&line.text, width), Tone::Plain));

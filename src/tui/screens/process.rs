@@ -7,6 +7,7 @@ use nix::sys::signal::Signal;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use crate::analysis::slow_stacks::StackRow;
 use crate::summary::view::{EventRow, ProcessDetail, ProcessFocus, ProcessPart, Snapshot, Stacks, ThreadStack};
 use crate::tui::screens::{empty, pane};
 use crate::tui::state::{Signalling, State, TableId};
@@ -112,10 +113,14 @@ struct Line {
 }
 
 fn stacks(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State, of: &ProcessFocus) {
-    let heading = format!("where the threads of {} are", name(snapshot, of, state.pen));
+    let name = name(snapshot, of, state.pen);
+    let heading = if snapshot.run.live {
+        format!("where the threads of {name} are")
+    } else {
+        format!("where slow calls of {name} were made")
+    };
     let (texts, why) = match &snapshot.process {
         Some(ProcessDetail::Stacks(found)) => (stack_lines(found), found.why_not.clone()),
-        _ if !snapshot.run.live => (Vec::new(), Some(RECORDED.to_owned())),
         _ => (Vec::new(), Some("being read".to_owned())),
     };
     let rows: Vec<Line> = (0..).zip(texts).map(|(id, (text, tone))| Line { id, text, tone }).collect();
@@ -125,14 +130,20 @@ fn stacks(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State, 
     pane(buf, area, state, TableId::Stacks, &table);
 }
 
-const RECORDED: &str = "a recording has no threads; stacks of slow calls (--stacks) are in its view v_slow_stacks";
-
 fn stack_lines(stacks: &Stacks) -> Vec<(String, Tone)> {
     let mut out: Vec<(String, Tone)> = stacks.threads.iter().flat_map(thread_lines).collect();
+    out.extend(stacks.slow.iter().flat_map(slow_lines));
     if stacks.more > 0 {
         out.push((format!("{} more threads", stacks.more), Tone::Warn));
     }
     out
+}
+
+/// One stack with the calls that it was taken in.
+fn slow_lines(row: &StackRow) -> Vec<(String, Tone)> {
+    let what = format!("{} in {} calls of {} {}", text::time(row.time_ns), row.calls, row.layer, row.op);
+    let frames = row.frames.iter().map(|frame| (format!("  {frame}"), Tone::Plain));
+    std::iter::once((what, Tone::Head)).chain(frames).collect()
 }
 
 fn thread_lines(thread: &ThreadStack) -> Vec<(String, Tone)> {

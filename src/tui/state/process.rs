@@ -45,8 +45,9 @@ impl State {
             Key::Char('f') if on_processes => self.look_at(snapshot, ProcessPart::Calls(None)),
             Key::Char('c') if on_processes => self.look_at(snapshot, ProcessPart::Stacks),
             Key::Char(' ') if follows => self.pause(snapshot),
-            Key::Char('F') if follows => {
-                let table = self.tables.entry(TableId::Followed).or_default();
+            Key::Char('F') => {
+                let table = self.focused().filter(|id| [TableId::Followed, TableId::Output].contains(id))?;
+                let table = self.tables.entry(table).or_default();
                 table.follow = !table.follow;
             }
             Key::Char('/') if follows && self.focused() == Some(TableId::Followed) => {

@@ -1,5 +1,6 @@
 //! One process and the command, key by key: its calls, its stacks, signals, and what is typed to the command.
 
+use crate::analysis::slow_stacks::StackRow;
 use crate::inflight::Frame;
 use crate::summary::view::*;
 use crate::tui::input::Key;
@@ -107,7 +108,7 @@ fn stacks() -> Stacks {
         kernel: Err("it runs: there is no stack of what does not wait".into()),
         user: Err("it is in no traced call".into()),
     };
-    Stacks { threads: vec![waiting, running], more: 3, why_not: None }
+    Stacks { threads: vec![waiting, running], more: 3, ..Stacks::default() }
 }
 
 #[test]
@@ -160,9 +161,20 @@ fn stacks_of_threads_have_reasons_for_what_is_missing() {
         ..Stacks::default()
     })));
     assert!(s.shown().contains("process 4240 has ended"));
-    s.snapshot.process = None;
     Arc::make_mut(&mut s.snapshot.run).live = false;
-    assert!(s.shown().contains("v_slow_stacks"));
+    let slow = StackRow {
+        layer: "syscall",
+        op: "fsync",
+        calls: 3,
+        time_ns: 45_000_000,
+        frames: vec!["wait_on_commit (jbd2)".into(), "flush (a.out, a.c:7)".into()],
+        complete: true,
+    };
+    s.snapshot.process = Some(ProcessDetail::Stacks(Arc::new(Stacks { slow: vec![slow], ..Stacks::default() })));
+    let text = s.shown();
+    for part in ["where slow calls of", "45.0ms in 3 calls of syscall fsync", "wait_on_commit", "a.c:7"] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
 }
 
 #[test]
