@@ -1,7 +1,7 @@
 //! A question for each table: what it shows, of the calls that are looked at.
 
 use crate::summary::filter::quoted;
-use crate::summary::view::{Grouping, Measure};
+use crate::summary::view::{Grouping, Measure, ProcessPart};
 use crate::tui::sql::{Asked, OWN, TREE};
 use crate::tui::state::TableId;
 
@@ -25,8 +25,12 @@ pub(super) fn table(table: TableId, asked: &Asked) -> Option<String> {
         TableId::Flights => in_flight(asked),
         TableId::Events => format!("{calls}{EVENTS}"),
         TableId::Followed => {
-            let process = asked.state.process.as_ref()?.process_ix;
-            format!("FROM spans\nWHERE process_ix = {process}\nORDER BY span_id;")
+            let of = asked.state.process.as_ref()?;
+            let filter = match &of.part {
+                ProcessPart::Calls(Some(filter)) => format!(" AND {}", filter.sql()),
+                _ => String::new(),
+            };
+            format!("WITH RECURSIVE calls AS (FROM spans WHERE process_ix = {}{filter}){EVENTS}", of.process_ix)
         }
         // What a dataset does not have.
         TableId::Output | TableId::Stacks => return None,
