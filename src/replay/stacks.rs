@@ -97,17 +97,17 @@ mod tests {
         for (number, process_ix) in [(1, 1), (2, 1), (3, 2)] {
             let call = (Layer::Syscall, "fsync", Kind::Sync);
             let mut span = Span::new(span_id(1, number), call, process_ix, (i64::from(number) * 1000, 500));
-            span.stack_id = Some(process_ix);
+            span.stack_id = Some(number as i32);
             writer.push(Row::Span(Box::new(span))).unwrap();
         }
-        for stack_id in [1, 2] {
-            writer.push(Row::Stack(Stack { stack_id, frames: vec![format!("frame {stack_id}")] })).unwrap();
+        for (stack_id, frame) in [(1, "write_log"), (2, "write_log"), (3, "other")] {
+            writer.push(Row::Stack(Stack { stack_id, frames: vec![frame.to_owned()] })).unwrap();
         }
         writer.finish().unwrap();
         let stacks = found(&path, 1);
         let rows: Vec<_> =
             stacks.slow.iter().map(|row| (row.op, row.calls, row.time_ns, row.frames.as_slice())).collect();
-        assert_eq!(rows, [("fsync", 2, 1000, &["frame 1".to_owned()][..])]);
+        assert_eq!(rows, [("fsync", 2, 1000, &["write_log".to_owned()][..])]);
         assert!(found(&path, 9).why_not.as_ref().unwrap().contains("--stacks slow"));
         assert!(found(&dir.path().join("none"), 1).why_not.is_some());
     }

@@ -256,7 +256,7 @@ fn over(buf: &mut Buffer, area: Rect, state: &mut State, snapshot: &Snapshot, po
             )
         }
         Popup::Details => ("Selected row", screens::details(snapshot, state)),
-        Popup::Signal(of) => ("Send a signal", screens::signals(snapshot, of, pen)),
+        Popup::Signal(of) => ("Send a signal (j k, Enter)", screens::signals(snapshot, of, pen)),
         Popup::Leave => {
             let goes_on = snapshot.output.as_ref().is_some_and(|output| output.ended.is_none());
             let then = if goes_on {

@@ -60,7 +60,7 @@ fn calls(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State, o
     };
     let line = Column::wide("", 40, move |e: &EventRow, pen: Pen, width| {
         let tone = if e.errno == 0 { Tone::Layer(e.layer) } else { Tone::Bad };
-        Cell::new(pen.name(&call_line(e), width), tone)
+        Cell::new(call_line(e, pen, width), tone)
     });
     let empty = match &of.part {
         ProcessPart::Calls(Some(_)) => "none of its last calls fulfils the filter".to_owned(),
@@ -77,11 +77,25 @@ fn calls(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State, o
 }
 
 /// A call as strace writes them: `1.000250 [4241] pwrite64("/data/out.h5", count=65536, offset=4096) = 65536 <0.000250>`.
-/// Calls inside others are indented.
-pub fn call_line(e: &EventRow) -> String {
+/// Calls inside others are indented. Where there is no room for all of it, the path loses its beginning first: the result is
+/// what one looks for.
+fn call_line(e: &EventRow, pen: Pen, width: usize) -> String {
+    const SHORTEST: usize = 8;
+    let path = e.path.as_deref().map_or_else(String::new, |path| text::name(path, pen.theme.ascii));
+    let whole = line_of(e, &path);
+    let over = text::columns(&whole).saturating_sub(width);
+    if over == 0 || path.is_empty() {
+        return text::cut_end(&whole, width, pen.theme.ascii);
+    }
+    let room = text::columns(&path).saturating_sub(over).max(SHORTEST);
+    text::cut_end(&line_of(e, &text::cut_start(&path, room, pen.theme.ascii)), width, pen.theme.ascii)
+}
+
+/// With a path that is safe to show.
+fn line_of(e: &EventRow, path: &str) -> String {
     let thread = if e.tid == e.pid { String::new() } else { format!("[{}] ", e.tid) };
     let indent = "  ".repeat(usize::from(e.depth.max(0).unsigned_abs()));
-    let path = e.path.as_ref().map(|p| format!("\"{}\"", p.replace('"', "\\\"")));
+    let path = e.path.as_ref().map(|_| format!("\"{}\"", path.replace('"', "\\\"")));
     let number = |name: &str, n: Option<i64>| n.map(|n| format!("{name}={n}"));
     let arguments: Vec<String> =
         path.into_iter().chain(number("count", e.req_bytes)).chain(number("offset", e.offset)).collect();

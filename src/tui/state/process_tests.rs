@@ -132,7 +132,7 @@ fn following_stops_and_is_filtered() {
     s.state.on_key(Key::Char(' '), &s.snapshot);
     assert!(s.shown().contains("fsync"));
     s.keys("/layer=nothing\n");
-    assert!(s.shown().contains("no such layer"));
+    assert!(drawn(&s.snapshot, &mut s.state, 120, 24).contains("no such layer"));
     s.key(Key::Ctrl('u'));
     s.keys("errno!=0\n");
     let of = s.state.focus().process;

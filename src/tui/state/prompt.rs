@@ -24,7 +24,7 @@ impl Asked {
             Self::Record => "record to directory",
             Self::Export => "export to directory",
             Self::Search => "search rows for",
-            Self::FilterProcess => "filter calls of this process",
+            Self::FilterProcess => "filter these calls",
             Self::Type => "type to the command",
         }
     }
