@@ -82,17 +82,18 @@ fn calls(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State, o
 fn call_line(e: &EventRow, pen: Pen, width: usize) -> String {
     const SHORTEST: usize = 8;
     let path = e.path.as_deref().map_or_else(String::new, |path| text::name(path, pen.theme.ascii));
-    let whole = line_of(e, &path);
+    let op = text::name(e.op, pen.theme.ascii);
+    let whole = line_of(e, &op, &path);
     let over = text::columns(&whole).saturating_sub(width);
     if over == 0 || path.is_empty() {
         return text::cut_end(&whole, width, pen.theme.ascii);
     }
     let room = text::columns(&path).saturating_sub(over).max(SHORTEST);
-    text::cut_end(&line_of(e, &text::cut_start(&path, room, pen.theme.ascii)), width, pen.theme.ascii)
+    text::cut_end(&line_of(e, &op, &text::cut_start(&path, room, pen.theme.ascii)), width, pen.theme.ascii)
 }
 
-/// With a path that is safe to show.
-fn line_of(e: &EventRow, path: &str) -> String {
+/// With names that are safe to show.
+fn line_of(e: &EventRow, op: &str, path: &str) -> String {
     let thread = if e.tid == e.pid { String::new() } else { format!("[{}] ", e.tid) };
     let indent = "  ".repeat(usize::from(e.depth.max(0).unsigned_abs()));
     let path = e.path.as_ref().map(|_| format!("\"{}\"", path.replace('"', "\\\"")));
@@ -100,7 +101,7 @@ fn line_of(e: &EventRow, path: &str) -> String {
     let arguments: Vec<String> =
         path.into_iter().chain(number("count", e.req_bytes)).chain(number("offset", e.offset)).collect();
     let (begin, time) = (e.start_ns as f64 / 1e9, e.dur_ns as f64 / 1e9);
-    format!("{begin:.6} {thread}{indent}{}({}) = {} <{time:.6}>", e.op, arguments.join(", "), result(e))
+    format!("{begin:.6} {thread}{indent}{op}({}) = {} <{time:.6}>", arguments.join(", "), result(e))
 }
 
 fn result(e: &EventRow) -> String {
