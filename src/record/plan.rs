@@ -46,8 +46,10 @@ impl Plan {
         if let Some(why) = args.wide().and_then(|_| probes::slows(&layers)) {
             notices::note(&why);
         }
-        if args.tui && !tui::wanted_with_command() {
-            anyhow::bail!("--tui needs a terminal on standard input; -o DIR records without one, for replay");
+        if args.tui && !tui::wanted() {
+            anyhow::bail!(
+                "--tui needs a terminal on standard input and output; -o DIR records without one, for replay"
+            );
         }
         doctor::preflight(!args.run.is_empty())?;
         if !args.stacks.is_empty() && args.aggregates() && args.detail.is_empty() {

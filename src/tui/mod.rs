@@ -59,11 +59,6 @@ pub fn wanted() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// The same where the output of a command is not on this terminal: figures are drawn wherever standard output goes.
-pub fn wanted_with_command() -> bool {
-    std::io::stdin().is_terminal()
-}
-
 /// A flag that SIGTERM, SIGINT and SIGHUP set.
 ///
 /// # Errors

@@ -74,11 +74,8 @@ fn launcher(slave: Option<&Slave>) -> Result<Command> {
     launcher.arg(LAUNCHER);
     let Some(slave) = slave else { return Ok(launcher) };
     let end = || slave.fd.try_clone().map(Stdio::from).context("the terminal of the command");
-    launcher.stdin(end()?);
+    launcher.stdin(end()?).stdout(end()?);
     // What goes to a file or a pipe still does.
-    if std::io::stdout().is_terminal() {
-        launcher.stdout(end()?);
-    }
     if std::io::stderr().is_terminal() {
         launcher.stderr(end()?);
     }

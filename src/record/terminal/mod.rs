@@ -14,7 +14,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{tcgetwinsize, tcsetwinsize};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
-use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
@@ -194,15 +194,10 @@ fn whole_lines(last: &[u8], cut: bool) -> &[u8] {
     end.map_or(last, |at| &last[at + 1..])
 }
 
-/// To the stream that was the command's before: only a terminal was taken from it.
+/// To the user's terminal. One that is gone must not cost the recording.
 fn pass(bytes: &[u8]) {
-    // A terminal that is gone must not cost the recording.
-    if std::io::stdout().is_terminal() {
-        let mut out = std::io::stdout().lock();
-        let _ = out.write_all(bytes).and_then(|()| out.flush());
-    } else {
-        let _ = std::io::stderr().write_all(bytes);
-    }
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(bytes).and_then(|()| out.flush());
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
 fn name(snapshot: &Snapshot, of: &ProcessFocus, pen: Pen) -> String {
     let row = snapshot.processes.rows.iter().find(|r| r.process_ix == of.process_ix);
     let ended = if row.is_some_and(|r| r.end_ns.is_some()) { ", which has ended" } else { "" };
-    format!("{} {}{ended}", of.pid, row.map_or_else(String::new, |r| pen.name(&r.command, 30)))
+    format!("{} {}{ended}", of.pid, row.map_or_else(String::new, |r| pen.name(&r.command, 20)))
 }
 
 fn calls(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State, of: &ProcessFocus) {

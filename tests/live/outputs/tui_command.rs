@@ -10,10 +10,14 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A script under the dashboard. `redirected`: what the shell does with the streams of the tracer.
+/// A script under the dashboard. `redirected`: what the shell does with streams of the tracer.
 fn command(work: &Path, script: &str, redirected: &str) -> Pane {
     fs::write(work.join("script"), script).unwrap();
-    Pane::new(work, (100, 30), &format!("cd {} && {TRACER} --tui -- sh script {redirected}{AFTER}", work.display()))
+    Pane::new(
+        work,
+        (100, 30),
+        &format!("cd {} && {TRACER} --tui --report report -- sh script {redirected}{AFTER}", work.display()),
+    )
 }
 
 #[test]
@@ -56,13 +60,16 @@ fn ctrl_c_interrupts_the_command_and_the_dashboard_stays() {
 #[test]
 fn a_command_goes_on_when_the_dashboard_is_left_and_files_get_what_they_got() {
     let work = live::scratch();
-    let script = "echo in the file; echo before >&2; while [ ! -e go ]; do sleep 0.1; done; echo after >&2; exit 4";
-    let pane = command(work.path(), script, "> output");
+    let script = "echo in the file >&2; echo before; while [ ! -e go ]; do sleep 0.1; done; echo after; exit 4";
+    let pane = command(work.path(), script, "2> errors");
     pane.shows(&["LIVE", "before"]);
-    pane.after(&["q"], &["before", "the command goes on, and the trace with it"]);
+    pane.keys(&["q"]);
+    live::until("the terminal", || pane.value("alternate_on") == "0");
+    pane.shows(&["before"]);
     fs::write(work.path().join("go"), "").unwrap();
     pane.shows(&["after", "left 4"]);
-    assert_eq!(fs::read_to_string(work.path().join("output")).unwrap(), "in the file\n");
+    let errors = fs::read_to_string(work.path().join("errors")).unwrap();
+    assert!(errors.starts_with("in the file\n") && errors.contains("the command goes on"), "{errors}");
     is_restored(&pane);
 }
 
