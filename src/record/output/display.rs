@@ -116,7 +116,7 @@ impl Display {
             };
             if let Some(terminal) = terminal {
                 terminal.give_back();
-                if !terminal.output().ended.is_some() {
+                if terminal.output().ended.is_none() {
                     notices.note("the command goes on, and the trace with it");
                 }
             }

@@ -37,7 +37,7 @@ impl State {
     /// A key that is about one process, or about the command; `None` where it is not.
     pub(super) fn process_key(&mut self, key: Key, snapshot: &Snapshot) -> Option<Effect> {
         let on_processes = self.screen == Screen::Processes;
-        let follows = on_processes && self.followed().is_some();
+        let follows = on_processes && self.follows();
         match key {
             Key::Char('O') if snapshot.output.is_some() => self.next_output_pane(),
             Key::Char('!') if runs(snapshot) => self.prompt = Some(Prompt::new(Asked::Type, "")),
@@ -51,18 +51,22 @@ impl State {
                 table.follow = !table.follow;
             }
             Key::Char('/') if follows && self.focused() == Some(TableId::Followed) => {
-                let text = self.followed().flatten().map_or(String::new(), |filter| filter.text().to_owned());
-                self.prompt = Some(Prompt::new(Asked::FilterProcess, &text));
+                let text = self.filter_of_process().map_or("", Filter::text);
+                self.prompt = Some(Prompt::new(Asked::FilterProcess, text));
             }
             _ => return None,
         }
         Some(Effect::None)
     }
 
-    /// The filter on the calls that are followed, if calls are.
-    fn followed(&self) -> Option<Option<Arc<Filter>>> {
+    fn follows(&self) -> bool {
+        self.process.as_ref().is_some_and(|of| matches!(of.part, ProcessPart::Calls(_)))
+    }
+
+    /// The filter on the calls that are followed.
+    fn filter_of_process(&self) -> Option<&Filter> {
         match &self.process.as_ref()?.part {
-            ProcessPart::Calls(filter) => Some(filter.clone()),
+            ProcessPart::Calls(filter) => filter.as_deref(),
             ProcessPart::Stacks => None,
         }
     }
