@@ -156,6 +156,11 @@ pub struct RecordArgs {
     pub job_vars: Vec<String>,
     #[command(flatten, next_help_heading = OUTPUT)]
     pub output_args: OutputArgs,
+    /// The dashboard also with a COMMAND
+    ///
+    /// The command gets a terminal of its own: what it writes is in a pane, see docs/dashboard.md.
+    #[arg(long, conflicts_with_all = ["no_tui", "batch", "quiet"], help_heading = OUTPUT)]
+    pub tui: bool,
     #[command(flatten, next_help_heading = OUTPUT)]
     pub show: ShowArgs,
     /// Options from a file, too

@@ -69,6 +69,7 @@ impl Ended {
             // The command goes on to its end; the failure is printed last, where it is seen.
             let _ = writeln!(std::io::stderr(), "iotrace-bpf: recording has failed; the command goes on untraced");
             waiting.wait_for(command)?;
+            display.rest();
         }
         drained?;
         written?;
@@ -77,7 +78,9 @@ impl Ended {
             return Ok(code);
         }
         // The time was over before the command: it runs on untraced, and its exit status is still ours.
-        self.command.map_or(Ok(0), |mut command| waiting.wait_for(&mut command))
+        let code = self.command.map_or(Ok(0), |mut command| waiting.wait_for(&mut command));
+        display.rest();
+        code
     }
 }
 

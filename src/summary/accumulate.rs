@@ -220,6 +220,11 @@ impl Summary {
         new
     }
 
+    /// When a traced process began.
+    pub fn began(&self, process_ix: i32) -> Option<i64> {
+        self.dims.processes.get(&process_ix).map(|process| process.start_ns)
+    }
+
     /// The time, for rates.
     pub fn tick(&mut self, now_ns: i64) {
         self.now_ns = self.now_ns.max(now_ns);

@@ -155,7 +155,7 @@ impl First {
         signals.thread_block().context("blocking signals")?;
         limits::ignore_size();
         let control = control::channel(&signals)?.receiver;
-        let program = launch::launch(command, privileges::may_hold())?;
+        let program = launch::launch(command, privileges::may_hold(), None)?;
         let guard =
             program.listener().ok().map(|listener| guardian::start()?.of(program.pid(), listener, &[])).transpose()?;
         // Before there is a tracer, so that it can report when it cannot begin.

@@ -6,7 +6,7 @@ use crate::loader::kernel::counters::{Counters, Of};
 use crate::loader::kernel::privileges;
 use crate::loader::kernel::rings::now;
 use crate::loader::processes::guardian::{self, Guard};
-use crate::loader::processes::launch;
+use crate::loader::processes::launch::{self, Slave};
 use crate::record::session::control::Control;
 use crate::record::session::note::Note;
 use crate::record::session::run::{Run, Started};
@@ -25,8 +25,8 @@ fn report_ready() {
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);
 }
 
-fn start(run: &[OsString], held: bool, known: &[Version]) -> Result<Started> {
-    let command = launch::launch(run, held)?;
+fn start(run: &[OsString], held: bool, known: &[Version], slave: Option<Slave>) -> Result<Started> {
+    let command = launch::launch(run, held, slave)?;
     let guard = command.listener().ok().map(|listener| guardian::start()?.of(command.pid(), listener, known));
     let guard = guard.transpose()?;
     let counters = Counters::open(Of::Command(command.pid()));
@@ -34,13 +34,18 @@ fn start(run: &[OsString], held: bool, known: &[Version]) -> Result<Started> {
 }
 
 /// Starts a command as the first target, while the trace is prepared. It is held only for probes of
-/// libraries, and not where it maps a file that is known to have none.
+/// libraries, and not where it maps a file that is known to have none. On that terminal, if there is one for it.
 ///
 /// # Errors
 /// When there can be no thread for it.
-pub fn starting(run: &[OsString], libraries: bool, known: Vec<Version>) -> Result<JoinHandle<Result<Started>>> {
+pub fn starting(
+    run: &[OsString],
+    libraries: bool,
+    known: Vec<Version>,
+    slave: Option<Slave>,
+) -> Result<JoinHandle<Result<Started>>> {
     let run = run.to_vec();
-    let start = move || start(&run, libraries && privileges::may_hold(), &known);
+    let start = move || start(&run, libraries && privileges::may_hold(), &known, slave);
     std::thread::Builder::new().name("start".into()).spawn(start).context("thread to start the command")
 }
 
@@ -115,7 +120,7 @@ impl Run<'_, '_> {
                     "the thread that starts the command panicked: a bug of iotrace-bpf; please report the lines above"
                 )
             })??,
-            None => start(&self.args.run, false, &[])?,
+            None => start(&self.args.run, false, &[], self.slave.take())?,
         };
         if let Some(guard) = guard {
             self.hold(guard)?;

@@ -16,4 +16,5 @@ mod service;
 mod slow_stacks;
 mod top;
 mod tui;
+mod tui_command;
 mod watch;
