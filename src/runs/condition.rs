@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use crate::runs::row::{COLUMNS, Of, Run};
 use crate::text::wall;
+use crate::units;
+use crate::usage::hint;
 
 /// `NAME=VALUE`, `!=`, `~` (has that part), `>`, `<`.
 #[derive(Debug, Clone)]
@@ -27,10 +29,6 @@ enum Is {
 /// Two characters first: `!=` has a `=` in it.
 const OPERATORS: [(&str, Is); 5] =
     [("!=", Is::NotEqual), ("=", Is::Equal), ("~", Is::With), (">", Is::Above), ("<", Is::Below)];
-const TIMES: [(&str, f64); 5] = [("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0), ("d", 86_400.0)];
-const SIZES: [(&str, f64); 5] =
-    [("K", 1024.0), ("M", 1_048_576.0), ("G", 1_073_741_824.0), ("T", 1_099_511_627_776.0), ("", 1.0)];
-
 impl FromStr for Condition {
     type Err = String;
 
@@ -42,18 +40,11 @@ impl FromStr for Condition {
         let (name, value) = (text[..at].trim(), text[at + sign.len()..].trim());
         let Some(column) = COLUMNS.iter().find(|column| column.name == name) else {
             let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
-            return Err(format!("{name:?} is none of {}", names.join(", ")));
+            return Err(format!("{name:?} is none of {}{}", names.join(", "), hint(name, names)));
         };
         let of = column.of;
-        let (ordered, number) = match of {
-            Of::Text(_) | Of::Texts(_) => (false, Some(0.0)),
-            Of::Truth(_) => (false, ["no", "yes"].iter().position(|word| *word == value).map(|at| at as f64)),
-            Of::Time(_) => (true, Some(0.0)),
-            Of::Count(_) => (true, value.parse().ok()),
-            Of::Bytes(_) => (true, with_unit(value, &SIZES)),
-            Of::Seconds(_) => (true, with_unit(value, &TIMES)),
-        };
-        let number = number.ok_or_else(|| format!("{name}: {value:?} is no value: {}", example(of)))?;
+        let ordered = !matches!(of, Of::Text(_) | Of::Texts(_) | Of::Truth(_));
+        let number = number(of, value).map_err(|why| format!("{name}: {why}"))?;
         if !ordered && matches!(is, Is::Above | Is::Below) {
             return Err(format!("{name} has no order: use =, != or ~"));
         }
@@ -64,18 +55,19 @@ impl FromStr for Condition {
     }
 }
 
-fn with_unit(value: &str, units: &[(&str, f64)]) -> Option<f64> {
-    let digits = value.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(value.len());
-    let factor = units.iter().find(|(unit, _)| *unit == &value[digits..])?.1;
-    Some(value[..digits].parse::<f64>().ok()? * factor)
-}
-
-fn example(of: Of) -> &'static str {
+/// The value of a column that has numbers.
+fn number(of: Of, value: &str) -> Result<f64, String> {
     match of {
-        Of::Seconds(_) => "500ms, 30s, 5min, 2h",
-        Of::Bytes(_) => "4096, 64K, 10M, 1G",
-        Of::Truth(_) => "yes or no",
-        _ => "a number",
+        Of::Text(_) | Of::Texts(_) | Of::Time(_) => Ok(0.0),
+        Of::Truth(_) => match value {
+            "yes" => Ok(1.0),
+            "no" => Ok(0.0),
+            _ => Err(format!("{value:?} is neither yes nor no")),
+        },
+        Of::Count(_) => value.parse().map_err(|_| format!("{value:?} is no number")),
+        // Bytes alone may be plain, as in other filters.
+        Of::Bytes(_) => value.parse().or_else(|_| Ok(units::size(value)? as f64)),
+        Of::Seconds(_) => Ok(units::time(value)? as f64 / 1e9),
     }
 }
 
@@ -177,11 +169,12 @@ mod tests {
         for (text, why) in [
             ("anna", "expected NAME=VALUE"),
             ("owner=anna", "\"owner\" is none of path, "),
-            ("written_bytes>2X", "64K, 10M"),
-            ("duration_s>5", "30s, 5min"),
+            ("usr=anna", "did you mean \"user\"?"),
+            ("written_bytes>2X", "unknown unit"),
+            ("duration_s>5", "needs its unit"),
             ("user>anna", "no order"),
             ("calls~4", "no parts"),
-            ("complete=maybe", "yes or no"),
+            ("complete=maybe", "neither yes nor no"),
         ] {
             let error = text.parse::<Condition>().map(|_| ()).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
