@@ -73,9 +73,9 @@ pub enum Argument {
     Seek,
     /// Of a stream: `len` is where it stood before, `off` where it stands, `got` what the offset counts from.
     StreamSeek,
-    /// `got` is the operation of `flock`.
+    /// `off` is the operation of `flock`.
     Flock,
-    /// As of `Command`, and the low 16 bits of `got` are the kind of lock.
+    /// As of `Command`, and the low 16 bits of `off` are the kind of lock.
     RecordLock,
     /// `off` is the descriptor that another one is made of.
     Descriptor,

@@ -393,7 +393,7 @@ impl Does {
             Self::Data(d) => (d.handle, d.len, d.off, d.got),
             Self::Seek(s) => (s.handle, s.asked, s.position, s.whence),
             Self::Command(c) => (c.handle, c.command, NONE, NONE),
-            Self::Lock(l) => (l.handle, l.command, NONE, l.lock),
+            Self::Lock(l) => (l.handle, l.command, l.lock, NONE),
             Self::Open(o) => match o.opened_in {
                 OpenedIn::Nothing => (o.handle, o.mode, NONE, o.got),
                 OpenedIn::Handle(from) | OpenedIn::Hints(from) => (o.handle, o.mode, from, o.got),

@@ -3706,7 +3706,7 @@ WITH modules AS (
     *,
     ROW_NUMBER() OVER (
       PARTITION BY host, layer, process_ix, file_id, object_id, what
-      ORDER BY calls DESC, value DESC
+      ORDER BY calls DESC, value NULLS LAST
     ) AS n,
     IF(what = 'size', 'ACCESS', 'STRIDE') AS word
   FROM (
@@ -3720,8 +3720,6 @@ WITH modules AS (
       value,
       SUM(calls) AS calls
     FROM frequent
-    WHERE
-      value <> 0
     GROUP BY ALL
   )
 ), named AS (

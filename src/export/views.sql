@@ -1045,9 +1045,9 @@ CREATE OR REPLACE VIEW darshan AS
     FROM (SELECT *, unnest(range(1, array_length(sizes) + 1)) AS nth FROM modules WHERE kind IN ('read', 'write'))
     GROUP BY host, module, process_ix, file_id, object_id, kind, nth),
   ranked AS (
-    SELECT *, row_number() OVER (PARTITION BY host, layer, process_ix, file_id, object_id, what ORDER BY calls DESC, value DESC) AS n,
+    SELECT *, row_number() OVER (PARTITION BY host, layer, process_ix, file_id, object_id, what ORDER BY calls DESC, value) AS n,
            if(what = 'size', 'ACCESS', 'STRIDE') AS word
-    FROM (SELECT host, layer, process_ix, file_id, object_id, what, value, sum(calls) AS calls FROM frequent WHERE value <> 0 GROUP BY ALL)),
+    FROM (SELECT host, layer, process_ix, file_id, object_id, what, value, sum(calls) AS calls FROM frequent GROUP BY ALL)),
   named AS (SELECT DISTINCT host, layer, module, process_ix, pid, rank, file_id, object_id FROM modules),
   listed AS (
     SELECT host, module, process_ix, pid, rank, file_id, object_id, unnest(counters) AS counter FROM counted

@@ -44,7 +44,7 @@ pub fn columns(row: &Row, call: &Call) -> CallColumns {
     let describes = row.effect() != Effect::Nothing || row.meaning() != Meaning::Nothing;
     let moves = matches!(row.effect(), Effect::Transfer { .. } | Effect::Transfers { .. });
     let off = call.off.filter(|_| plain && !describes && !matches!(row.hints(), Hints::Off | Hints::Dup));
-    let off = off.filter(|_| row.argument() != Argument::Outcome);
+    let off = off.filter(|_| !matches!(row.argument(), Argument::Outcome | Argument::Flock | Argument::RecordLock));
     let bytes = match got.filter(|_| !describes) {
         _ if moves => len.filter(|_| ok),
         // MPI has no short write without an error.
@@ -118,10 +118,10 @@ fn argument(row: &Row, call: &Call) -> (Option<&'static str>, Option<i64>) {
         }
         Argument::RecordLock => {
             let name = call.len.and_then(command).map(|(_, name, _)| *name);
-            (name, call.got.map(|lock| i64::from(lock as i16)))
+            (name, call.off.map(|lock| i64::from(lock as i16)))
         }
         Argument::Flock => {
-            let operation = call.got.map(|operation| operation as i32);
+            let operation = call.off.map(|operation| operation as i32);
             let name = FLOCK.iter().find(|(n, _)| operation.is_some_and(|operation| operation & !LOCK_NB == *n));
             (name.map(|(_, name)| *name), operation.map(i64::from))
         }
@@ -323,12 +323,12 @@ mod tests {
         assert_eq!(of("lseek", seek(-22)), (Some("SEEK_END"), Some(-10), Some(-22), None, None));
         let command = |number: u64, value: u64| Call { len: Some(number | value << 32), ..call(0, 1, 0, 0, 1) };
         let other = "fcntl on flags";
-        let lock = |number: u64, kind: u64| Call { got: Some(kind), ..command(number, 0xffff_1234) };
+        let lock = |number: u64, kind: u64| Call { off: Some(kind), ..command(number, 0xffff_1234) };
         // SEEK_END above F_WRLCK; a pointer that cannot be read.
         assert_eq!(of("fcntl F_SETLK", lock(7, 0x2_0001)), (Some("F_SETLKW"), Some(1), Some(0), None, None));
         assert_eq!(of("fcntl F_OFD_SETLK", command(37, 0)), (Some("F_OFD_SETLK"), None, Some(0), None, None));
         assert_eq!(of(other, command(14, 1)), (Some("F_SETLKW"), None, Some(0), None, None));
-        let flock = |operation| of("flock", Call { got: Some(operation), ..call(0, 1, 0, 0, 1) });
+        let flock = |operation| of("flock", Call { off: Some(operation), ..call(0, 1, 0, 0, 1) });
         assert_eq!(flock(6), (Some("LOCK_EX"), Some(6), Some(0), None, None));
         assert_eq!(flock(8), (Some("LOCK_UN"), Some(8), Some(0), None, None));
         assert_eq!(flock(99), (None, Some(99), Some(0), None, None));

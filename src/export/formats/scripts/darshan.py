@@ -290,6 +290,8 @@ class Module:
         for (module, table), counters in EXTRA.items():
             if module == self.name:
                 self.read_extra(db, table, counters)
+        if "ACCESS1_ACCESS" in self.counters:
+            self.read_sizes(db)
         if self.name == "POSIX":
             self.read_strides(db)
 
@@ -301,6 +303,18 @@ class Module:
         for rank, path, name, *values in rows(db, query):
             if table == "file_sums" or (path, name, rank) in self.records:
                 self.records[path, name, rank].values.update(zip(counters, values))
+
+    def read_sizes(self, db):
+        """All sizes of accesses, of which the most frequent ones become counters; none that is 0."""
+        name = "object" if self.name in ("H5D", "PNETCDF_VAR") else "NULL::VARCHAR"
+        query = f"""SELECT r.rank, n.path, {name} AS name, value, sum(calls) {WHERE.format(table="frequent")}
+                    WHERE {self.rows} AND what = 'size' AND value <> 0 GROUP BY r.rank, n.path, name, value ORDER BY ALL"""
+        found = defaultdict(Counter)
+        for rank, path, name, size, number in rows(db, query):
+            found[path, name, rank][int(size)] += int(number)
+        for key, sizes in found.items():
+            if key in self.records:
+                self.records[key].common["ACCESS"] = sizes
 
     def read_strides(self, db):
         """Gaps between accesses, where these have an order; none from the first byte, and none that is empty."""
