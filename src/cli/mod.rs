@@ -365,7 +365,7 @@ pub enum Action {
         #[command(flatten)]
         show: ShowArgs,
     },
-    /// A dataset in SQL, with DuckDB
+    /// The views of a dataset in SQL
     ///
     /// Opens its views in the program duckdb, or in python3 with that module, from any directory.
     Sql {
