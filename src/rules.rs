@@ -11,13 +11,13 @@ use std::io::Write;
 pub fn run(action: Option<&RulesAction>, out: &mut dyn Write) -> Result<()> {
     let text = match action {
         None | Some(RulesAction::List) => list(),
-        Some(RulesAction::Show { id }) => match RULES.iter().find(|rule| rule.id == id) {
-            Some(rule) => show(rule),
-            None => {
+        Some(RulesAction::Show { id }) => {
+            let Some(rule) = RULES.iter().find(|rule| rule.id == id) else {
                 let similar = hint(id, RULES.iter().map(|rule| rule.id));
                 bail!("there is no rule {}{similar}: `iotrace-bpf rules` lists them", escape(id))
-            }
-        },
+            };
+            show(rule)
+        }
     };
     out.write_all(text.as_bytes())?;
     Ok(())

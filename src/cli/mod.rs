@@ -396,7 +396,7 @@ pub enum Action {
     ///
     /// While they are traced, from the metrics that each tracer serves.
     Top(TopArgs),
-    /// A dataset in SQL, with DuckDB
+    /// The views of a dataset in SQL
     ///
     /// Opens its views in the program duckdb, or in python3 with that module, from any directory.
     Sql {
