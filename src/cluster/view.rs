@@ -269,7 +269,8 @@ mod tests {
     #[test]
     fn two_tracers_of_one_node_are_named_by_their_addresses() {
         let mut nodes = nodes(&[&[], &[], &[]]);
-        nodes[1].totals.clone_from(&nodes[0].totals);
+        let same = nodes[0].totals.clone();
+        nodes[1].totals = same;
         let view = view(&nodes, SECOND, 4, 60);
         assert_eq!(view.nodes.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["n0:1", "n1:1", "n2"]);
     }
