@@ -10,11 +10,14 @@ use std::path::{Path, PathBuf};
 fn main() -> Result<()> {
     println!("cargo:rerun-if-changed=bpf");
     let out = PathBuf::from(std::env::var("OUT_DIR").context("OUT_DIR is set by cargo")?);
+    // The object has the names of its sources, without the directory of this checkout.
+    let root = std::env::var("CARGO_MANIFEST_DIR").context("CARGO_MANIFEST_DIR is set by cargo")?;
+    let names = format!("-ffile-prefix-map={root}=.");
     for name in ["iotrace", "trial"] {
         SkeletonBuilder::new()
             .source(format!("bpf/{name}.bpf.c"))
             .obj(out.join(format!("{name}.bpf.o")))
-            .clang_args(["-Ibpf", "-mcpu=v3", "-Wall", "-Werror"])
+            .clang_args(["-Ibpf", "-mcpu=v3", "-Wall", "-Werror", &names])
             // Nobody reads the skeleton: as text of Rust the object is four times as long, and formatting it takes seconds.
             .reference_obj(true)
             .rustfmt("no rustfmt")

@@ -3,6 +3,7 @@
 //! The file is untrusted text: nothing in it may do more than make an error, which names file, line and key.
 
 use crate::cli::Cli;
+use crate::usage::hint;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _, Parser as _};
@@ -135,7 +136,9 @@ impl Options<'_> {
 
     fn unknown(&self, at: Range<usize>, key: &str) -> String {
         let known = self.options().filter_map(Arg::get_long).collect::<Vec<_>>().join(", ");
-        self.file.error(Some(at), format!("{}: no such key; keys are the long options: {known}", key.escape_debug()))
+        let similar = hint(key, self.options().filter_map(Arg::get_long));
+        let key = key.escape_debug();
+        self.file.error(Some(at), format!("{key}: no such key{similar}; keys are the long options: {known}"))
     }
 
     /// Flags on the command line win: also those that cannot be used with this one.
@@ -269,6 +272,15 @@ mod tests {
                 "my.toml:2: frob: no such key; keys are the long options: pid, cgroup, system, output, ",
             ),
             ("config = 'x'", "my.toml:1: config: no such key"),
+            ("durations = '1s'", "my.toml:1: durations: no such key (did you mean \"duration\"?); keys are"),
+            (
+                "pid = 1\nduration = 30",
+                "my.toml:2: duration: invalid value '30' for '--duration <TIME>': a time needs its unit: 30s, 30ms or 30m",
+            ),
+            (
+                "pid = 1\nring-size = 67108864",
+                "my.toml:2: ring-size: invalid value '67108864' for '--ring-size <SIZE>': a size",
+            ),
             ("[output]\nx = 1", "my.toml:1: output: expected a text or a number: DIR, as after --output"),
             ("\nsockets = 1", "my.toml:2: sockets: expected true or false"),
             ("aggregate = 'perhaps'", "my.toml:1: aggregate: "),
@@ -280,7 +292,7 @@ mod tests {
             ("pid = 99999999999999999999", "my.toml:1: pid: expected a text or a number"),
             (
                 "pid = 1\n\nduration = 'soon'",
-                "my.toml:3: duration: invalid value 'soon' for '--duration <TIME>': expected a",
+                "my.toml:3: duration: invalid value 'soon' for '--duration <TIME>': \"soon\" is no time",
             ),
             (
                 "pid = 1\nlayers = [\n 'syscall',\n 'disk']",

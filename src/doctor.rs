@@ -1,5 +1,8 @@
 //! `iotrace-bpf doctor`: what this kernel and these privileges allow, and what to do about the rest.
 
+mod hints;
+
+use crate::doctor::hints::{Machine, Mend, Wrong};
 use crate::loader::kernel::hooks::Group;
 use crate::loader::kernel::privileges::{self, Capability, HOLD};
 use crate::loader::kernel::{self, Capabilities, programs};
@@ -22,6 +25,7 @@ struct Check {
     way_out: &'static str,
     /// Nothing can be traced without it.
     needed: bool,
+    mend: Mend,
 }
 
 /// Checks before a trace, so that the message names the cause and not what followed from it. `launches`: of a command.
@@ -44,6 +48,7 @@ fn user() -> Check {
         found: Ok(if id.is_root() { "root".into() } else { id.to_string() }),
         way_out: "",
         needed: true,
+        mend: Mend::Nothing,
     }
 }
 
@@ -67,16 +72,25 @@ fn capabilities_of(missing: &[Capability]) -> Check {
         },
         way_out: WAY_TO_CAPABILITIES,
         needed: true,
+        mend: mend_of(missing),
     }
+}
+
+/// All in one command.
+fn mend_of(missing: &[Capability]) -> Mend {
+    Mend::Capabilities(missing.iter().map(|c| c.name).collect())
 }
 
 /// One for each of the others that is missing.
 fn other_capabilities() -> impl Iterator<Item = Check> {
-    privileges::missing().into_iter().filter(|c| !c.needed).map(|c| Check {
+    let missing = privileges::missing();
+    let mend = mend_of(&missing);
+    missing.into_iter().filter(|c| !c.needed).map(move |c| Check {
         name: c.name,
         found: Err(c.lost.into()),
         way_out: WAY_TO_CAPABILITIES,
         needed: false,
+        mend: mend.clone(),
     })
 }
 
@@ -88,8 +102,9 @@ fn btf() -> Check {
         } else {
             Err(format!("{BTF} is missing: the kernel does not describe its types"))
         },
-        way_out: "use a kernel built with CONFIG_DEBUG_INFO_BTF=y (every large distribution's is, since 2021)",
+        way_out: "use a kernel built with CONFIG_DEBUG_INFO_BTF=y (every large distribution's is, since 2021), and mount /sys",
         needed: true,
+        mend: Mend::Types,
     }
 }
 
@@ -106,6 +121,7 @@ fn pid_namespace() -> Check {
         way_out: "mount the /proc of the namespace that it runs in (unshare --mount-proc, or mount -t proc proc /proc in a mount \
                   namespace of its own)",
         needed: true,
+        mend: Mend::Proc,
     }
 }
 
@@ -123,15 +139,19 @@ fn lockdown_of(text: &str) -> Check {
         },
         way_out: "boot with lockdown=integrity, or without lockdown",
         needed: true,
+        mend: Mend::Lockdown,
     }
 }
 
 fn tiers(caps: &Capabilities) -> Vec<Check> {
+    // Of the last three one is enough.
+    let mend = |needed| if needed || caps.lib_tier().is_none() { Mend::Words } else { Mend::Nothing };
     let of = |name, verdict: &Result<(), String>, way_out, needed| Check {
         name,
         found: verdict.clone().map(|()| "works".to_owned()),
         way_out,
         needed,
+        mend: mend(needed),
     };
     vec![
         of(
@@ -157,6 +177,7 @@ fn library_layers() -> Check {
         )),
         way_out: "",
         needed: false,
+        mend: Mend::Nothing,
     }
 }
 
@@ -171,20 +192,70 @@ fn groups(caps: &Capabilities) -> Vec<Check> {
             None => "coverage in a trace lists what is missing without it; please report the text above and the kernel",
         },
         needed: group == Group::Process,
+        mend: match group.absent() {
+            Some(_) if hints::exports() => Mend::NfsServer,
+            Some(_) => Mend::Nothing,
+            None => Mend::Words,
+        },
     };
     verdicts.into_iter().map(check).collect()
 }
 
 fn open_files() -> Check {
-    Check { name: "open files", found: limits::open_files(), way_out: limits::OPEN_FILES_WAY_OUT, needed: true }
+    Check {
+        name: "open files",
+        found: limits::open_files(),
+        way_out: limits::OPEN_FILES_WAY_OUT,
+        needed: true,
+        mend: Mend::OpenFiles,
+    }
 }
 
-/// Prints every check; the exit status is 0 when a trace can run.
-pub fn run(out: &mut dyn Write) -> Result<u8> {
+fn kernel_addresses() -> Check {
+    kernel_addresses_of(&fs::read_to_string("/proc/sys/kernel/kptr_restrict").unwrap_or_default())
+}
+
+/// `text` is the value of `kernel.kptr_restrict`; empty where it cannot be read.
+fn kernel_addresses_of(text: &str) -> Check {
+    Check {
+        name: "kernel addresses",
+        found: if text.trim() == "2" {
+            Err("kernel.kptr_restrict is 2: stacks have no kernel functions, requests of journals are not recognised"
+                .into())
+        } else {
+            Ok("shown to privileged processes".into())
+        },
+        way_out: "sysctl kernel.kptr_restrict=1",
+        needed: false,
+        mend: Mend::Addresses,
+    }
+}
+
+/// Prints every check, or only what mends those that failed; the exit status is 0 when a trace can run.
+pub fn run(fix_hints: bool, out: &mut dyn Write) -> Result<u8> {
     limits::prepare();
+    let checks = checks();
+    let ready = checks.iter().all(|c| c.found.is_ok() || !c.needed);
+    if fix_hints {
+        let wrong = |check: Check| {
+            let Check { name, found, way_out, mend, .. } = check;
+            found.err().map(|why| Wrong { name, why, way_out, mend })
+        };
+        let wrong: Vec<Wrong> = checks.into_iter().filter_map(wrong).collect();
+        for line in hints::lines(&wrong, &Machine::here(limits::most_open_files())) {
+            writeln!(out, "{line}")?;
+        }
+    } else {
+        print(&checks, ready, out)?;
+    }
+    Ok(u8::from(!ready))
+}
+
+fn checks() -> Vec<Check> {
     let mut checks = vec![user(), capabilities(), btf(), lockdown(), pid_namespace(), open_files()];
     let possible = checks.iter().all(|c| c.found.is_ok());
     checks.extend(other_capabilities());
+    checks.push(kernel_addresses());
     if possible {
         kernel::quiet_libbpf();
         match kernel::try_all() {
@@ -198,12 +269,17 @@ pub fn run(out: &mut dyn Write) -> Result<u8> {
                 found: Err(why),
                 way_out: "the tracer tries probes on its own executable, which it must be able to read",
                 needed: true,
+                mend: Mend::Words,
             }),
         }
     }
+    checks
+}
+
+fn print(checks: &[Check], ready: bool, out: &mut dyn Write) -> Result<()> {
     let release = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned()).unwrap_or_default();
     writeln!(out, "kernel {release}, {} CPUs", libbpf_rs::num_possible_cpus().unwrap_or(0))?;
-    for check in &checks {
+    for check in checks {
         match &check.found {
             Ok(found) => writeln!(out, "  ok   {:<16} {found}", check.name)?,
             Err(why) => {
@@ -212,9 +288,11 @@ pub fn run(out: &mut dyn Write) -> Result<u8> {
             }
         }
     }
-    let ready = checks.iter().all(|c| c.found.is_ok() || !c.needed);
+    if checks.iter().any(|c| c.found.is_err() && c.mend != Mend::Nothing) {
+        writeln!(out, "iotrace-bpf doctor --fix-hints prints the commands that mend this")?;
+    }
     writeln!(out, "{}", if ready { "ready to trace" } else { "cannot trace" })?;
-    Ok(u8::from(!ready))
+    Ok(())
 }
 
 #[cfg(test)]
@@ -227,5 +305,20 @@ mod tests {
         assert!(check.found.unwrap_err().contains("locked down"));
         assert_eq!(lockdown_of("none [integrity] confidentiality\n").found, Ok("integrity".into()));
         assert!(lockdown_of("").found.is_ok());
+    }
+
+    #[test]
+    fn addresses_that_are_hidden_from_root_are_found() {
+        for (text, ok) in [("0\n", true), ("1\n", true), ("2\n", false), ("", true)] {
+            assert_eq!(kernel_addresses_of(text).found.is_ok(), ok, "{text}");
+        }
+    }
+
+    #[test]
+    fn all_missing_capabilities_have_one_remedy() {
+        let missing = privileges::missing_in("CapEff:\t0\n");
+        let check = capabilities_of(&missing);
+        assert!(check.found.unwrap_err().starts_with("missing capabilities: CAP_BPF"));
+        assert_eq!(check.mend, Mend::Capabilities(missing.iter().map(|c| c.name).collect()));
     }
 }

@@ -14,6 +14,7 @@ pub mod export;
 pub mod hist;
 pub mod inflight;
 pub mod loader;
+pub mod manual;
 pub mod metrics;
 pub mod node;
 pub mod notices;
@@ -24,6 +25,7 @@ pub mod record;
 pub mod replay;
 pub mod rows;
 pub mod rules;
+pub mod runs;
 mod skel;
 pub mod sql;
 pub mod sudo;
@@ -31,6 +33,8 @@ pub mod summary;
 pub mod text;
 pub mod top;
 pub mod tui;
+pub mod units;
+pub mod usage;
 pub mod vocabulary;
 
 /// Maps whose keys are numbers of ours or of the kernel, or names of the catalog: no program can make them collide.

@@ -1,19 +1,20 @@
 //! The program: reads the command line, calls the library, turns the outcome into an exit status.
 
-use clap::error::ErrorKind;
 use iotrace_bpf::analysis::findings::Config;
-use iotrace_bpf::cli::{Action, Cli};
+use iotrace_bpf::cli::{Action, Cli, help};
 use iotrace_bpf::export::formats::Wish;
 use iotrace_bpf::loader::processes::{guardian, launch};
 use iotrace_bpf::query::power::Table;
 use iotrace_bpf::record::job::ranks;
 use iotrace_bpf::record::{self, TOOL_FAILED};
 use iotrace_bpf::text::message;
-use iotrace_bpf::{compare, config, doctor, export, probes, query, replay, rules, sql, top};
+use iotrace_bpf::usage::{WrongUsage, wrong};
+use iotrace_bpf::{cli, compare, config, doctor, export, manual, probes, query, replay, rules, runs, sql, top};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+/// The command line, or a file of settings that it names, is wrong.
 const WRONG_USAGE: u8 = 2;
 /// `report --fail-on` found something.
 const FOUND: u8 = 3;
@@ -31,14 +32,18 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == launch::LAUNCHER => launch::launcher_main(rest).map(|()| 0),
         Some((first, rest)) if first == ranks::NODE => node(rest),
         Some((first, rest)) if first == guardian::GUARDIAN => guardian::main(rest).map(|()| 0),
-        _ => run(parse(std::env::args_os().collect())),
+        None => {
+            let _ = write!(io::stderr(), "{}", help::GUIDE);
+            return ExitCode::from(WRONG_USAGE);
+        }
+        Some(_) => run(parse(std::env::args_os().collect())),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(e) => {
             // Errors name their remedy; a closed stderr must not hide the exit status.
             let _ = writeln!(io::stderr(), "iotrace-bpf: {}", message(&format!("{e:#}")));
-            ExitCode::from(TOOL_FAILED)
+            ExitCode::from(if e.is::<WrongUsage>() { WRONG_USAGE } else { TOOL_FAILED })
         }
     }
 }
@@ -52,12 +57,13 @@ fn parse(line: Vec<OsString>) -> Cli {
                 let _ = writeln!(io::stderr(), "iotrace-bpf: {}", message(&why));
                 WRONG_USAGE.into()
             }
-            config::Wrong::Usage(e) => {
-                let _ = e.print();
-                if e.kind() == ErrorKind::UnknownArgument {
-                    let hint = "A command to trace goes after --: iotrace-bpf [OPTIONS] -- COMMAND ARGS...";
-                    let _ = writeln!(io::stderr(), "{hint}");
-                }
+            config::Wrong::Usage(mut e) => {
+                let text = help::shown(&mut e);
+                let _ = if e.use_stderr() {
+                    write!(anstream::stderr(), "{text}")
+                } else {
+                    write!(anstream::stdout(), "{text}")
+                };
                 e.exit_code()
             }
         };
@@ -96,7 +102,7 @@ fn show(action: &Action) -> anyhow::Result<u8> {
     let mut code = 0;
     match action {
         Action::Report { dir, shown, rules, fail_on, html } => {
-            let config = rules.as_deref().map_or_else(|| Ok(Config::default()), Config::read)?;
+            let config = rules.as_deref().map(Config::read).transpose().map_err(|e| wrong(&e))?.unwrap_or_default();
             let (format, look, only) = (shown.format(), shown.look(&out), shown.only());
             let wish = export::report::Wish { format, look, config, ask: &sql::rows, only };
             let found = match html {
@@ -111,9 +117,9 @@ fn show(action: &Action) -> anyhow::Result<u8> {
             let sides = match (dirs.as_slice(), with.as_slice()) {
                 ([a, b], []) => [std::slice::from_ref(a), std::slice::from_ref(b)],
                 ([], _) | (_, []) => {
-                    eprintln!("iotrace-bpf: give two datasets: iotrace-bpf compare A B");
-                    eprintln!("or several on each side: iotrace-bpf compare A1 A2 A3 -- B1 B2 B3");
-                    return Ok(WRONG_USAGE);
+                    let why = "give two datasets: iotrace-bpf compare A B\n\
+                               or several on each side: iotrace-bpf compare A1 A2 A3 -- B1 B2 B3";
+                    return Err(WrongUsage(why.to_owned()).into());
                 }
                 (a, b) => [a, b],
             };
@@ -121,15 +127,16 @@ fn show(action: &Action) -> anyhow::Result<u8> {
                 code = FOUND;
             }
         }
+        Action::Runs { dir, conditions, top, json } => {
+            let look = cli::look::of(&out, None);
+            let look = runs::Look { json: *json, top: *top, width: look.width.unwrap_or(usize::MAX) };
+            for note in runs::run(dir, conditions, look, &mut out)? {
+                eprintln!("iotrace-bpf: {}", message(&note));
+            }
+        }
         Action::Query(args) => {
-            let query = match args.query() {
-                Ok(query) => query,
-                Err(why) => {
-                    eprintln!("iotrace-bpf: {}", message(&why));
-                    return Ok(WRONG_USAGE);
-                }
-            };
-            let power = args.power.as_deref().map_or_else(|| Ok(Table::default()), Table::read)?;
+            let query = args.query().map_err(WrongUsage)?;
+            let power = args.power.as_deref().map(Table::read).transpose().map_err(|e| wrong(&e))?.unwrap_or_default();
             for note in query::run(&args.dir, &query, &power, args.format, &mut out)? {
                 eprintln!("iotrace-bpf: {}", message(&note));
             }
@@ -146,7 +153,9 @@ fn show(action: &Action) -> anyhow::Result<u8> {
         Action::Repair { dir } => export::reading::repair::run(dir, &mut out)?,
         Action::Probes { action } => probes::run(action, &mut out)?,
         Action::Replay { .. } | Action::Sql { .. } | Action::Top(_) => {}
-        Action::Doctor => code = doctor::run(&mut out)?,
+        Action::Doctor { fix_hints } => code = doctor::run(*fix_hints, &mut out)?,
+        Action::Completions { shell } => manual::completions(*shell, &mut out)?,
+        Action::Man { dir } => manual::pages(dir)?,
     }
     out.flush()?;
     Ok(code)

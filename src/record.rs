@@ -6,6 +6,7 @@ pub mod job;
 mod output;
 mod plan;
 pub mod session;
+mod terminal;
 mod threads;
 
 use self::job::{rank, ranks};
@@ -25,6 +26,7 @@ use crate::record::job::ranks::{Meeting, Ranks};
 use crate::record::output::destination::Destination;
 use crate::record::output::report::Report;
 use crate::record::session::run::{Run, Totals};
+use crate::record::terminal::Terminal;
 use crate::{export, notices, sudo};
 use anyhow::{Context as _, Result};
 use nix::sys::signal::Signal;
@@ -73,7 +75,12 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     std::thread::Builder::new().name("types".into()).spawn(kernel::prepare).context("thread for the kernel's types")?;
     let mut trial = Trial::start(plan.has_libraries())?;
     let remembered = plan.remembered(args);
-    let starting = plan.start_command(args, &remembered)?;
+    let (terminal, mut slave) = if args.tui && !args.run.is_empty() {
+        Terminal::open().map(|(terminal, slave)| (Some(terminal), Some(slave)))?
+    } else {
+        (None, None)
+    };
+    let starting = plan.start_command(args, &remembered, &mut slave)?;
 
     // The output before the command: a bad file or directory must not cost a run.
     let report = Report::open(args, of_ranks)?;
@@ -89,6 +96,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     let setup =
         Setup { args, t0, layers: &layers, options: &options, notices: &destination.notices, signals: &signals };
     let (mut threads, feeds, stop) = setup.start(&session, specs, ring_maps, writer, listener)?;
+    threads.display.terminal = terminal;
     let board = threads.display.current().filter(|_| threads.display.shows());
     let begin = display::Begin {
         destination: &destination,
@@ -109,6 +117,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         totals: Totals::default(),
         guards: Guards::default(),
         starting,
+        slave,
         command: None,
         ranks,
         viewer: &threads.viewer,

@@ -1,14 +1,17 @@
 //! `replay`: the dashboard over a recorded dataset. What the sums of the dataset give is there at once; calls are read in
 //! another thread, as far as they are asked for.
 
-use crate::analysis::source::IdKind;
+mod stacks;
+
+use self::stacks::Slow;
+use crate::analysis::trace::source::IdKind;
 use crate::cli::ShowArgs;
 use crate::export::report::{Renumber, Source as _, Union};
 use crate::export::{Table, Times};
 use crate::record::session::live::export;
 use crate::rows::{AGGREGATE, Block, BlockLink, File, FileRollup, Hist, Mount, Process, Row, Span};
 use crate::summary::filter::Filter;
-use crate::summary::view::{Command, Focus, Loading, Screen, Snapshot, Source, Waterfall, Window};
+use crate::summary::view::{Command, Focus, Loading, ProcessDetail, Screen, Snapshot, Source, Waterfall, Window};
 use crate::summary::{From, Summary};
 use crate::text::escape;
 use crate::{batch, tui};
@@ -96,6 +99,7 @@ pub struct Replay {
     /// Those of a filter or a window.
     chosen: Option<Job>,
     instance: Option<(i64, Found, Arc<AtomicBool>)>,
+    slow: Slow,
     warnings: BTreeSet<String>,
     last: Option<Last>,
 }
@@ -130,7 +134,17 @@ impl Replay {
         let sums = Job::start(path, Wish::default(), known.clone(), Shared::read_sums)?;
         let all = Job::calls(path, Wish::default(), &known)?;
         let path = path.to_owned();
-        Ok(Self { path, facts: known, sums, all, chosen: None, instance: None, warnings, last: None })
+        Ok(Self {
+            path,
+            facts: known,
+            sums,
+            all,
+            chosen: None,
+            instance: None,
+            slow: Slow::default(),
+            warnings,
+            last: None,
+        })
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -203,9 +217,11 @@ impl Source for Replay {
         let (read, rows) = (job.shared.read.load(Ordering::Relaxed), job.shared.rows.load(Ordering::Relaxed));
         let found = self.instance.as_ref().is_some_and(|(_, _, over)| over.load(Ordering::Acquire));
         let state = (read, self.sums.shared.read.load(Ordering::Relaxed), over, found);
+        let slow = self.slow.of(&self.path, focus).map(ProcessDetail::Stacks);
         if let Some((before, was, snapshot)) = &self.last
             && before == focus
             && *was == state
+            && (slow.is_none() || snapshot.process == slow)
         {
             return Arc::clone(snapshot);
         }
@@ -221,6 +237,7 @@ impl Source for Replay {
         } else {
             job.shared.look().snapshot(focus)
         };
+        snapshot.process = slow.or(snapshot.process);
         let root = focus.span_id.and_then(|id| job.shared.look().root_of(id));
         let mut warnings = self.warnings.clone();
         for shared in [&self.sums.shared, &job.shared] {
@@ -271,6 +288,8 @@ impl Source for Replay {
                 job.shared.cancel.store(true, Ordering::Relaxed);
                 Ok("reading was ended; figures are of the calls that were read".to_owned())
             }
+            Command::Signal { .. } => Err("this is a recording: its processes are no longer there".to_owned()),
+            Command::Type(_) => Err("this is a recording: no command runs".to_owned()),
         }
     }
 }

@@ -3,7 +3,8 @@
 use crate::analysis::findings::rules::{RULES, Rule};
 use crate::cli::RulesAction;
 use crate::text::{Column, Set, escape, table};
-use anyhow::{Result, bail};
+use crate::usage::{bail, hint};
+use anyhow::Result;
 use std::io::Write;
 
 /// Prints the list, or one of them.
@@ -12,7 +13,10 @@ pub fn run(action: Option<&RulesAction>, out: &mut dyn Write) -> Result<()> {
         None | Some(RulesAction::List) => list(),
         Some(RulesAction::Show { id }) => match RULES.iter().find(|rule| rule.id == id) {
             Some(rule) => show(rule),
-            None => bail!("there is no rule {}: `iotrace-bpf rules` lists them", escape(id)),
+            None => {
+                let similar = hint(id, RULES.iter().map(|rule| rule.id));
+                bail!("there is no rule {}{similar}: `iotrace-bpf rules` lists them", escape(id))
+            }
         },
     };
     out.write_all(text.as_bytes())?;

@@ -150,7 +150,8 @@ pub fn ratio(value: f64) -> String {
 
 /// A part of 1 in per cent.
 pub fn percent(part: f64) -> String {
-    format!("{:.1}%", part * 100.0)
+    // The sum of no numbers is -0.
+    format!("{:.1}%", part * 100.0 + 0.0)
 }
 
 /// Bytes in IEC units.

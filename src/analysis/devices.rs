@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::HashMap;
 use crate::analysis::calls::request_failed;
-use crate::analysis::losses::Quality;
-use crate::analysis::source::{Hosts, IdKind, Source};
+use crate::analysis::trace::losses::Quality;
+use crate::analysis::trace::source::{Hosts, IdKind, Source};
 use crate::hist::{Histogram, REPORT_BITS};
 use crate::rows::{Block, FileRollup};
 use crate::vocabulary::Layer;

@@ -8,8 +8,8 @@ use serde::Serialize;
 use crate::HashMap;
 use crate::analysis::files;
 use crate::analysis::lookups::{directory, name};
-use crate::analysis::losses::Quality;
-use crate::analysis::source::{IdKind, Source};
+use crate::analysis::trace::losses::Quality;
+use crate::analysis::trace::source::{IdKind, Source};
 use crate::rows::{FileRollup, Span};
 use crate::vocabulary::Layer;
 

@@ -9,9 +9,9 @@ use serde::Serialize;
 use crate::HashMap;
 use crate::analysis::calls::{Bytes, Figures};
 use crate::analysis::heavy::Heavy;
-use crate::analysis::losses::Quality;
 use crate::analysis::only::Only;
-use crate::analysis::source::Source;
+use crate::analysis::trace::losses::Quality;
+use crate::analysis::trace::source::Source;
 use crate::rows::{File, FileRollup, Handle, Span};
 use crate::vocabulary::{KINDS, Layer, flag};
 

@@ -8,8 +8,8 @@ use roaring::RoaringBitmap;
 use serde::Serialize;
 
 use crate::HashMap;
-use crate::analysis::losses::Quality;
-use crate::analysis::source::{IdKind, Source};
+use crate::analysis::trace::losses::Quality;
+use crate::analysis::trace::source::{IdKind, Source};
 use crate::rows::Span;
 use crate::vocabulary::Layer;
 

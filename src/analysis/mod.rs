@@ -3,29 +3,17 @@
 //!
 //! What a row adds to any figure is in [`calls`]; which call a span is part of, and what the program asked for, in [`nesting`].
 
-pub mod amplification;
 pub mod calls;
-pub mod clocks;
-pub mod collectives;
-pub mod composition;
-pub mod coverage;
 pub mod devices;
+pub mod durations;
 pub mod errors;
 pub mod files;
 pub mod findings;
 mod heavy;
 pub mod layers;
 pub mod lookups;
-pub mod losses;
 pub mod nesting;
 pub mod only;
-pub mod pattern;
-pub mod phases;
-pub mod ranks;
-pub mod share;
-pub mod sizes;
-pub mod slow_stacks;
-pub mod slowest;
-pub mod source;
-pub mod time;
-pub mod waiting;
+pub mod parallel;
+pub mod trace;
+pub mod transfers;

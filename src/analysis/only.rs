@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 
 use crate::HashMap;
-use crate::analysis::source::Source;
+use crate::analysis::trace::source::Source;
 use crate::rows::{FileRollup, Span};
 
 /// A condition on calls.

@@ -2,8 +2,8 @@
 
 use crate::catalog::effect::{Accessor, Effect};
 use crate::catalog::role::{
-    Close, CloseRange, Command, Data, Does, Dup, Hdf5, HintSet, Inherit, Inner, Jump, Names, Note, Open, OpenedIn,
-    Reopen, Request, RequestAction, Role, Seek, Submit, SubmitAction, Variables,
+    Close, CloseRange, Command, Data, Does, Dup, Hdf5, HintSet, Inherit, Inner, Jump, Lock, Names, Note, Open,
+    OpenedIn, Reopen, Request, RequestAction, Role, Seek, Submit, SubmitAction, Variables,
 };
 use crate::catalog::row::Row;
 use crate::catalog::variables::Meaning;
@@ -80,7 +80,7 @@ macro_rules! finish {
         }
     )+};
 }
-finish!(Data Seek Command Open Reopen Dup Close CloseRange Inherit Names HintSet Submit Request Hdf5 Variables Inner Jump);
+finish!(Data Seek Command Lock Open Reopen Dup Close CloseRange Inherit Names HintSet Submit Request Hdf5 Variables Inner Jump);
 
 /// Setters of fields of the row.
 macro_rules! fields {
@@ -186,6 +186,9 @@ impl Def<Data> {
     }
     pub const fn command(self, command: Src) -> Def<Command> {
         self.with(Command { handle: self.handle_alone(), command })
+    }
+    pub const fn locks(self, command: Src, lock: Src) -> Def<Lock> {
+        self.with(Lock { handle: self.handle_alone(), command, lock })
     }
     pub const fn inherits(self, cloexec: Src) -> Def<Inherit> {
         self.with(Inherit { handle: self.handle_alone(), cloexec, command: Src::None })

@@ -6,7 +6,7 @@
 use crate::catalog::Src::{self, Arg, In, Int, Note as Noted, Out, OutInt, Through};
 use crate::catalog::def::{Def, row};
 use crate::catalog::mpi::{ABIS, Abi};
-use crate::catalog::role::{Data as Values, HintSet, Note, Open, RequestAction, SubmitAction};
+use crate::catalog::role::{Data as Values, HintSet, Note, Open, RequestAction, Seek, SubmitAction};
 use crate::catalog::{Array, Count, Fails, Family, OMPIO_OPENED, OPENED_BY, ROMIO_OPENED, Row, When};
 use crate::vocabulary::{Kind, Layer, flag};
 
@@ -123,6 +123,10 @@ impl Abi {
     fn open(self, symbol: &'static str) -> Def<Open> {
         all(self.mpiio(symbol, Kind::Open).opens(Out(4)).path(1).mode(Int(2)).with_hints(self.handle(3)))
     }
+    /// `(fh, offset, whence)`
+    const fn seek(self, symbol: &'static str) -> Def<Seek> {
+        self.file(symbol, Kind::Seek).seeks(Arg(1), Arg(1), Int(2))
+    }
     /// A call on hints, which libraries also use for themselves.
     const fn hinting(self, symbol: &'static str, set: HintSet) -> Def<HintSet> {
         self.mpiio(symbol, Kind::Meta).hint_set(set).outermost()
@@ -142,8 +146,8 @@ fn others(abi: Abi) -> Vec<Row> {
         all(file("MPI_File_sync", Kind::Sync)).done(),
         all(abi.mpiio("MPI_File_set_view", Kind::Meta).hint_set(view)).done(),
         meta("MPI_File_get_view").done(),
-        file("MPI_File_seek", Kind::Seek).off(Arg(1)).done(),
-        all(file("MPI_File_seek_shared", Kind::Seek).off(Arg(1))).done(),
+        abi.seek("MPI_File_seek").done(),
+        all(abi.seek("MPI_File_seek_shared")).done(),
         meta("MPI_File_get_position").done(),
         meta("MPI_File_get_position_shared").done(),
         meta("MPI_File_get_byte_offset").done(),

@@ -3,7 +3,7 @@
 use crate::catalog::Src;
 use crate::catalog::effect::Effect;
 use crate::catalog::role::{
-    Does, Dup, HintSet, Inner, Open, OpenedIn, Request, RequestAction, SubmitAction, Variables,
+    Does, Dup, HintSet, Inner, Lock, Open, OpenedIn, Request, RequestAction, Seek, SubmitAction, Variables,
 };
 use crate::catalog::variables::Meaning;
 
@@ -71,6 +71,12 @@ pub enum Argument {
     Command,
     /// `len` is the offset that was asked for, `got` what it counts from.
     Seek,
+    /// Of a stream: `len` is where it stood before, `off` where it stands, `got` what the offset counts from.
+    StreamSeek,
+    /// `got` is the operation of `flock`.
+    Flock,
+    /// As of `Command`, and the low 16 bits of `got` are the kind of lock.
+    RecordLock,
     /// `off` is the descriptor that another one is made of.
     Descriptor,
     /// `off` is what was found: whether requests are complete, or how many.
@@ -120,7 +126,10 @@ impl Does {
     /// What is in the columns `cmd` and `arg`; `syscall`: it is a system call.
     pub const fn argument(self, syscall: bool) -> Argument {
         match self {
+            Self::Seek(Seek { asked: Src::StreamPos, .. }) => Argument::StreamSeek,
             Self::Seek(_) => Argument::Seek,
+            Self::Lock(Lock { command: Src::None, .. }) => Argument::Flock,
+            Self::Lock(_) => Argument::RecordLock,
             Self::Command(_) | Self::Inherit(_) | Self::Dup(Dup { command: Src::Pair(..), .. }) => Argument::Command,
             Self::Dup(_) if syscall => Argument::Descriptor,
             Self::Request(Request { outcome: Src::OutInt(_), .. }) => Argument::Outcome,

@@ -58,6 +58,7 @@ pub enum Does {
     Data(Data),
     Seek(Seek),
     Command(Command),
+    Lock(Lock),
     Open(Open),
     Reopen(Reopen),
     Dup(Dup),
@@ -92,7 +93,9 @@ pub struct Data {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seek {
     pub handle: Src,
+    /// The position afterwards; of MPI-IO, which does not return it, the offset that was asked for.
     pub position: Src,
+    /// The offset that was asked for; of a stream, where it stood before.
     pub asked: Src,
     pub whence: Src,
 }
@@ -102,6 +105,16 @@ pub struct Seek {
 pub struct Command {
     pub handle: Src,
     pub command: Src,
+}
+
+/// Takes or releases a lock on a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lock {
+    pub handle: Src,
+    /// As of [`Command`]; of `flock` there is none.
+    pub command: Src,
+    /// The operation of `flock`; of `fcntl` the kind of lock, in the low 16 bits.
+    pub lock: Src,
 }
 
 /// Makes a handle.
@@ -354,6 +367,7 @@ impl Does {
             }
             Self::Seek(_)
             | Self::Command(_)
+            | Self::Lock(_)
             | Self::Inner(_)
             | Self::HintSet(HintSet::Give { .. } | HintSet::GiveView { .. }) => Role::Use,
             Self::HintSet(_) | Self::Jump(_) => Role::None,
@@ -379,6 +393,7 @@ impl Does {
             Self::Data(d) => (d.handle, d.len, d.off, d.got),
             Self::Seek(s) => (s.handle, s.asked, s.position, s.whence),
             Self::Command(c) => (c.handle, c.command, NONE, NONE),
+            Self::Lock(l) => (l.handle, l.command, NONE, l.lock),
             Self::Open(o) => match o.opened_in {
                 OpenedIn::Nothing => (o.handle, o.mode, NONE, o.got),
                 OpenedIn::Handle(from) | OpenedIn::Hints(from) => (o.handle, o.mode, from, o.got),

@@ -7,7 +7,7 @@ use crate::catalog::Src::{
     self, Arg, Asked, Const, Global, Int, Line, Mul, Ret, RetTimes, StreamEnd, StreamMoved, StreamPos, Strlen,
 };
 use crate::catalog::def::{Def, row, rows};
-use crate::catalog::role::{Close, Data, Open, Reopen};
+use crate::catalog::role::{Close, Data, Open, Reopen, Seek};
 use crate::catalog::{Fails, Family, Row, Variable};
 use crate::vocabulary::{Kind, Layer};
 
@@ -106,6 +106,10 @@ const fn putwc(symbol: &'static str, stream: Src) -> Def<Data> {
 const fn seek(symbol: &'static str) -> Def<Data> {
     c(symbol, Kind::Seek).handle(Arg(0)).len(StreamPos).off(StreamEnd)
 }
+/// `int f(FILE*, offset, whence)`
+const fn seek_from(symbol: &'static str) -> Def<Seek> {
+    c(symbol, Kind::Seek).handle(Arg(0)).seeks(StreamEnd, StreamPos, Int(2))
+}
 /// `long f(FILE*)`: where it stands.
 const fn tell(symbol: &'static str) -> Def<Data> {
     c(symbol, Kind::Other).handle(Arg(0)).off(Ret).fails(Fails::Negative)
@@ -148,9 +152,9 @@ pub(super) const ROWS: &[Row] = rows![
     printf("printf", "printf", STDOUT),
     printf("__printf_chk", "printf", STDOUT),
     on("fflush", Kind::Sync),
-    seek("fseek"),
-    seek("fseeko"),
-    seek("fseeko64"),
+    seek_from("fseek"),
+    seek_from("fseeko"),
+    seek_from("fseeko64"),
     // Open and close.
     reopen("freopen64"),
     open("tmpfile"),

@@ -1,8 +1,8 @@
 //! System call rows. Their numbers are in `number.rs`. Signatures: man section 2; Linux `include/linux/syscalls.h`.
 
-use crate::catalog::Src::{self, Arg, Cloexec, Field, Int, Iov, Message, Pair, Pos, Ret};
+use crate::catalog::Src::{self, Arg, Cloexec, Field, FieldInt, Int, Iov, Message, Pair, Pos, Ret};
 use crate::catalog::def::{Def, row, rows};
-use crate::catalog::role::{Data, Dup, Names, Open};
+use crate::catalog::role::{Data, Dup, Lock, Names, Open};
 use crate::catalog::{Copies, Family, Row};
 use crate::vocabulary::{Kind, Layer};
 
@@ -44,6 +44,10 @@ const fn dups(symbol: &'static str) -> Def<Dup> {
 }
 /// `int fcntl(fd, cmd, arg)`: the command and its argument.
 const COMMAND: Src = Pair(1, 2);
+/// `int fcntl(fd, cmd, struct flock *)`, whose first member is the kind of lock.
+const fn record_lock(symbol: &'static str, command: u32, waiting: u32) -> Def<Lock> {
+    fd(symbol, Kind::Other).locks(COMMAND, FieldInt(2, 0)).op("fcntl").only(1, command, waiting).otherwise()
+}
 /// A call on a mapping: the kernel side puts the offset in the file in place of the address.
 const fn mapping(symbol: &'static str, kind: Kind) -> Def<Data> {
     sys(symbol, kind).unrelated().mapped().off(Arg(0)).len(Arg(1))
@@ -71,6 +75,10 @@ pub const COPIES: [&str; 4] = ["copy_file_range", "sendfile", "splice", "tee"];
 const RENAME_EXCHANGE: u32 = 1 << 1;
 const F_DUPFD: u32 = 0;
 const F_SETFD: u32 = 2;
+const F_SETLK: u32 = 6;
+const F_SETLKW: u32 = 7;
+const F_OFD_SETLK: u32 = 37;
+const F_OFD_SETLKW: u32 = 38;
 const F_DUPFD_CLOEXEC: u32 = 1030;
 
 pub(super) const ROWS: &[Row] = rows![
@@ -191,7 +199,7 @@ pub(super) const ROWS: &[Row] = rows![
     named_at("getxattrat", Kind::Meta).got(Ret),
     named_at("listxattrat", Kind::Meta).len(Arg(4)).got(Ret),
     named_at("removexattrat", Kind::Meta),
-    fd("flock", Kind::Other),
+    fd("flock", Kind::Other).locks(Src::None, Int(1)),
     dups("dup"),
     dups("dup2"),
     dups("dup3"),
@@ -202,7 +210,9 @@ pub(super) const ROWS: &[Row] = rows![
         .op("fcntl")
         .only(1, F_SETFD, F_SETFD)
         .otherwise(),
-    fd("fcntl on locks and flags", Kind::Other).command(COMMAND).op("fcntl"),
+    record_lock("fcntl F_SETLK", F_SETLK, F_SETLKW),
+    record_lock("fcntl F_OFD_SETLK", F_OFD_SETLK, F_OFD_SETLKW),
+    fd("fcntl on flags", Kind::Other).command(COMMAND).op("fcntl"),
     submits("io_setup", Kind::Other),
     submits("io_destroy", Kind::Other),
     submits("io_submit", Kind::Other),

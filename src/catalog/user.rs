@@ -5,6 +5,7 @@ use crate::catalog::library::{Catalog, Library, Pattern};
 use crate::catalog::role::{Close, Data, Does, Dup, Names, Open, OpenedIn, Reopen, Values};
 use crate::catalog::value::{position, source};
 use crate::catalog::{Fails, Family, Role, Row, Src};
+use crate::usage::hint;
 use crate::vocabulary::{self, KINDS, Kind, LAYERS, Layer, flag};
 use anyhow::{Result, anyhow, bail};
 use serde::Deserialize;
@@ -256,7 +257,7 @@ fn wrong<'a>(what: &str, found: &str, all: impl Iterator<Item = &'a str>) -> Str
 }
 
 fn allowed(found: &str, all: &[&str]) -> String {
-    format!("{found:?} is none of: {}", all.join(", "))
+    format!("{found:?} is none of: {}{}", all.join(", "), hint(found, all))
 }
 
 #[cfg(test)]
@@ -376,6 +377,11 @@ mod tests {
             (format!("{head}frob = 1"), "my.toml:4: unknown field `frob`, expected one of `name`, `layer`"),
             ("[[library]]\nname = 'l'\nfile = 'a['".to_owned(), "my.toml:3: library \"l\": file: \"a[\" is no pattern"),
             (with("kind = 'frob'"), "my.toml:6: function \"f\": kind: \"frob\" is none of: read, write, open"),
+            (
+                with("kind = 'wriet'"),
+                "my.toml:6: function \"f\": kind: \"wriet\" is none of: read, write, open, close, meta, sync, seek, mmap, wait, \
+                 other (did you mean \"write\"?)",
+            ),
             (with("role = 'x'"), "my.toml:6: function \"f\": role: \"x\" is none of: none, use, open, close"),
             (with("fails = 'x'"), "my.toml:6: function \"f\": fails: \"x\" is none of: never, negative,"),
             (with("flags = ['x']"), "my.toml:6: function \"f\": flags: \"x\" is none of: collective"),

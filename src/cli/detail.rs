@@ -1,6 +1,7 @@
 //! `--detail`: which calls are recorded one by one although they are summed up.
 
 use crate::analysis::findings::{Severity, Which};
+use crate::usage::hint;
 use crate::vocabulary::Layer;
 use glob::Pattern;
 use std::fmt::{self, Display};
@@ -31,17 +32,22 @@ impl FromStr for Detail {
                 let (layer, time) = crate::cli::slow(value)?;
                 Ok(Self::Slow { layer, time: Some(time) })
             }
-            ("rank", Some(rank)) => {
-                rank.parse().ok().filter(|n| *n >= 0).map(Self::Rank).ok_or_else(|| format!("no rank: {rank:?}"))
-            }
+            ("rank", Some(rank)) => rank
+                .parse()
+                .ok()
+                .filter(|n| *n >= 0)
+                .map(Self::Rank)
+                .ok_or_else(|| format!("expected the number of a rank, from 0: rank=3, not {rank:?}")),
             ("file", Some(pattern)) if !pattern.is_empty() => {
                 Pattern::new(pattern).map(Self::File).map_err(|e| format!("{pattern}: {e}"))
             }
             ("finding", None) => Ok(Self::Finding(Which::Severity(Severity::Warn))),
             ("finding", Some(which)) => Ok(Self::Finding(crate::cli::which(which)?)),
-            _ => Err("expected slow, slow=TIME, slow=LAYER:TIME, rank=N, file=GLOB, finding, finding=RULE or \
-                      finding=critical"
-                .to_owned()),
+            _ => Err(format!(
+                "expected slow, slow=TIME, slow=LAYER:TIME, rank=N, file=GLOB, finding, finding=RULE or \
+                 finding=critical{}",
+                hint(name, ["slow", "rank", "file", "finding"])
+            )),
         }
     }
 }
@@ -86,6 +92,7 @@ mod tests {
             "file=[a",
             "finding=",
             "finding=locks",
+            "slow=20",
         ] {
             assert!(wrong.parse::<Detail>().is_err(), "{wrong}");
         }

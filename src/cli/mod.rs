@@ -1,6 +1,7 @@
 //! The command line, and nothing behind it.
 
 pub mod detail;
+pub mod help;
 pub mod look;
 mod query;
 pub mod top;
@@ -18,7 +19,7 @@ use crate::cli::query::QueryArgs;
 use crate::cli::top::TopArgs;
 use crate::cli::trigger::Trigger;
 use crate::cli::values::{
-    budget, disk_size, filter, layer_choice, library_layer, period, phase, pid, seconds, size, stacks,
+    budget, disk_size, filter, layer_choice, library_layer, period, phase, pid, size, stacks, tick,
 };
 use crate::compare::condition::Condition;
 use crate::export::formats::{Format, Weight};
@@ -26,11 +27,20 @@ use crate::loader::stacks::slow::Limit;
 use crate::summary::filter::Filter;
 use crate::vocabulary::Layer;
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The groups of the help.
+const TARGETS: &str = "What to trace";
+const RECORDED: &str = "What to record";
+const WHERE: &str = "Where to";
+const COST: &str = "What it costs";
+const OUTPUT: &str = "Output";
+const GROUPS: [&str; 5] = [TARGETS, RECORDED, WHERE, COST, OUTPUT];
 
 /// See what a program's I/O really does, through every layer at once.
 #[derive(Debug, Parser)]
@@ -39,6 +49,7 @@ use std::time::Duration;
     version,
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
+    subcommand_value_name = "SUBCOMMAND",
     after_help = "Examples:\n  \
         sudo iotrace-bpf -o run.iotrace -- mpirun -np 4 ./app    trace a command and all its children\n  \
         mpirun -np 64 iotrace-bpf -o run -- ./app                a job: one tracer on each node (or srun)\n  \
@@ -47,11 +58,12 @@ use std::time::Duration;
         sudo iotrace-bpf --system -o node.iotrace -- sleep 60    the whole node for a minute\n  \
         iotrace-bpf --report io.txt -- gzip -c f > f.gz          stdout is the command's; the report goes to a file, or stderr\n  \
         iotrace-bpf report run.iotrace                           the summary of a recorded dataset\n  \
-         iotrace-bpf replay run.iotrace                           the dashboard over a recorded dataset\n\n\
+        iotrace-bpf replay run.iotrace                           the dashboard over a recorded dataset\n\n\
          SIGUSR1 makes a tracer print what is in flight on stderr: calls that have not returned, with their stacks.\n\
          SIGUSR2 makes one with --flight write what it keeps in memory.\n\n\
-        Exit status: that of the command (128+N for signal N); 2 for wrong usage, 125 when the tracer fails,\n\
-        126 or 127 when the command cannot be executed or found."
+        Exit status: that of the command (128+N for signal N); 2 for wrong usage or a wrong file of settings, 3 when\n\
+        --fail-on or --fail-if holds, 125 when the tracer fails, 126 or 127 when the command cannot be executed or found.\n\n\
+        Times and sizes have a unit: 500us, 100ms, 30s, 5m, 1h; 64K, 16M, 1G, 2T."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -63,79 +75,102 @@ pub struct Cli {
 /// What to trace and where to.
 #[derive(Debug, Args)]
 pub struct RecordArgs {
-    /// Attach to running processes (and what they fork from now on)
-    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', value_parser = pid, conflicts_with = "run")]
+    /// Running processes, and what they fork from now on
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', value_parser = pid, conflicts_with = "run",
+          help_heading = TARGETS)]
     pub pid: Vec<u32>,
-    /// Trace every process of a control group, and of those below it, whenever it comes in: a directory of version 2, or the
-    /// path in /proc/PID/cgroup. With a COMMAND: for as long as that runs, wherever it does
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "system"])]
+    /// Every process of a control group
+    ///
+    /// And of those below it, whenever it comes in: a directory of version 2, or the path in /proc/PID/cgroup. With a
+    /// COMMAND: for as long as that runs, wherever it does.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "system"], help_heading = TARGETS)]
     pub cgroup: Option<PathBuf>,
-    /// Trace every process of the node. With a COMMAND: for as long as that runs
-    #[arg(long, conflicts_with = "pid")]
+    /// Every process of the node, or while a COMMAND runs
+    #[arg(long, conflicts_with = "pid", help_heading = TARGETS)]
     pub system: bool,
-    /// Take options from this file, too: its keys are the long options (ring-size = "64M"). Those given here win
-    #[arg(long, value_name = "FILE.toml")]
-    pub config: Option<PathBuf>,
-    /// Record the dataset DIR: created, refused when it exists and is not empty. Started by mpirun or srun for several ranks:
-    /// DIR/NODE, of all ranks on the node
-    #[arg(short, long, value_name = "DIR")]
+    /// Record the dataset DIR, a new or empty directory
+    ///
+    /// Started by mpirun or srun for several ranks: DIR/NODE, of all ranks on the node.
+    #[arg(short, long, value_name = "DIR", help_heading = WHERE)]
     pub output: Option<PathBuf>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = WHERE)]
     pub rotate: RotateArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = WHERE)]
     pub flight: FlightArgs,
     /// Replace the dataset in DIR
-    #[arg(long, requires = "output")]
+    #[arg(long, requires = "output", help_heading = WHERE, hide_short_help = true)]
     pub force: bool,
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = layer_choice, help = layers_help())]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = layer_choice, help_heading = TARGETS,
+          help = "Only these layers: hdf5,mpiio,syscall,block, ...", long_help = layers_help())]
     pub layers: Vec<LayerChoice>,
-    /// Count in the kernel instead of recording every call: sums by process, file, layer and operation. The default of --system
-    /// without --output; no: record every call
-    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", hide_possible_values = true, value_parser = clap::builder::BoolishValueParser::new())]
+    /// Count in the kernel, do not record every call
+    ///
+    /// Sums by process, file, layer and operation. The default of --system without --output; no: record every call.
+    #[arg(long, help_heading = RECORDED, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", hide_possible_values = true, value_parser = clap::builder::BoolishValueParser::new())]
     pub aggregate: Option<bool>,
-    /// Count as with --aggregate, and record these calls one by one besides: slow (longer than is usual for the function; with all
-    /// that runs inside them), slow=TIME, slow=LAYER:TIME, rank=N (all of that rank), file=GLOB (all on such files), finding (all
-    /// of the processes that a finding is about, while it holds), finding=RULE, finding=critical
-    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "flight")]
+    /// Count, and record these: slow, rank=N, file=GLOB
+    ///
+    /// Count as with --aggregate, and record these calls one by one besides: slow (longer than is usual for the function; with
+    /// all that runs inside them), slow=TIME, slow=LAYER:TIME, rank=N (all of that rank), file=GLOB (all on such files),
+    /// finding (all of the processes that a finding is about, while it holds), finding=RULE, finding=critical.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "flight", help_heading = RECORDED)]
     pub detail: Vec<Detail>,
-    /// Take the stacks of slow calls, of the kernel and of the program: slow (10ms or more), slow=TIME, slow=LAYER:TIME. Of
-    /// calls during which the thread waited: `spans.stack_id`, view `v_slow_stacks`
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = stacks)]
+    /// Stacks of slow calls: slow, slow=50ms
+    ///
+    /// Of the kernel and of the program: slow (10ms or more), slow=TIME, slow=LAYER:TIME. Of calls during which the thread
+    /// waited: `spans.stack_id`, view `v_slow_stacks`.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = stacks, help_heading = RECORDED)]
     pub stacks: Vec<Limit>,
-    /// Take probes away that take more than this share of a thread's time: of stdio functions whose calls are shorter
-    /// than their probe (fgetc, fwrite into a buffer; their bytes stay exact), and of MPI communication while it
-    /// never stops. The number of such calls is estimated. 10%, 0.1; none: keep every call
-    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = budget)]
+    /// Most time that probes may take of a thread (10%)
+    ///
+    /// Where they take more, stdio functions whose calls are shorter than their probe (fgetc, fwrite into a buffer) lose it;
+    /// their bytes stay exact. So does MPI communication while it never stops. The number of such calls is estimated.
+    /// 10%, 0.1; none: keep every call.
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = budget, help_heading = COST)]
     pub max_overhead: Budget,
-    /// Record calls on sockets and pipes, too
-    #[arg(long)]
+    /// Calls on sockets and pipes, too
+    #[arg(long, help_heading = RECORDED, hide_short_help = true)]
     pub sockets: bool,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = TARGETS)]
     pub added: AddedArgs,
-    /// End the trace by itself after this time: 500ms, 30s, 5m, 1h
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// End the trace after 500ms, 30s, 5m, 1h
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TARGETS)]
     pub duration: Option<Duration>,
-    /// Memory of the kernel's ring buffers, all together: 16M, 1G
-    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
+    /// Memory of the kernel's ring buffers (64M)
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size, help_heading = COST)]
     pub ring_size: u64,
-    /// Serve figures for Prometheus at http://ADDR:PORT/metrics while the trace goes on; see docs/metrics.md
-    #[arg(long, value_name = "ADDR:PORT", value_parser = crate::metrics::endpoint::address)]
+    /// Serve figures for Prometheus during the trace
+    ///
+    /// At http://ADDR:PORT/metrics; see docs/metrics.md.
+    #[arg(long, value_name = "ADDR:PORT", value_parser = crate::metrics::endpoint::address, help_heading = WHERE,
+          hide_short_help = true)]
     pub metrics: Option<SocketAddr>,
-    /// Environment variables with a process's rank, looked at before the usual
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    /// Environment variables with a process's rank, read before the usual ones
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = RECORDED, hide_short_help = true)]
     pub rank_vars: Vec<String>,
     /// The same for the number of ranks
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = RECORDED, hide_short_help = true)]
     pub size_vars: Vec<String>,
     /// The same for the job's id
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = RECORDED, hide_short_help = true)]
     pub job_vars: Vec<String>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = OUTPUT)]
     pub output_args: OutputArgs,
-    #[command(flatten)]
+    /// The dashboard also with a COMMAND
+    ///
+    /// The command gets a terminal of its own: what it writes is in a pane, see docs/dashboard.md.
+    #[arg(long, conflicts_with_all = ["no_tui", "batch", "quiet"], help_heading = OUTPUT)]
+    pub tui: bool,
+    #[command(flatten, next_help_heading = OUTPUT)]
     pub show: ShowArgs,
-    /// The command to start and trace with all its children
-    #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["pid", "cgroup", "system"])]
+    /// Options from a file, too
+    ///
+    /// Its keys are the long options (ring-size = "64M"). Those of the command line win.
+    #[arg(long, value_name = "FILE.toml", help_heading = OUTPUT)]
+    pub config: Option<PathBuf>,
+    /// A command to start, and all its children
+    #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["pid", "cgroup", "system"],
+          help_heading = TARGETS)]
     pub run: Vec<OsString>,
 }
 
@@ -158,14 +193,16 @@ impl RecordArgs {
 /// When one dataset ends and the next begins.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct RotateArgs {
-    /// Begin a new dataset after this time: --output holds one directory for each, named by when it began (UTC)
+    /// A new dataset in DIR after this time
+    ///
+    /// --output holds one directory for each, named by when it began (UTC).
     #[arg(long, value_name = "TIME", value_parser = period, requires = "output", conflicts_with = "force")]
     pub rotate_time: Option<Duration>,
     /// The same when a dataset has this size: 500M, 1G
-    #[arg(long, value_name = "SIZE", value_parser = disk_size, requires = "output", conflicts_with = "force")]
+    #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = disk_size, requires = "output", conflicts_with = "force")]
     pub rotate_size: Option<u64>,
     /// Remove the oldest datasets in --output when all together are larger
-    #[arg(long, value_name = "SIZE", value_parser = disk_size, requires = "output", conflicts_with = "force")]
+    #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = disk_size, requires = "output", conflicts_with = "force")]
     pub keep_size: Option<u64>,
 }
 
@@ -179,18 +216,22 @@ impl RotateArgs {
 /// What is kept in memory, and when it is written.
 #[derive(Debug, Clone, Default, Args)]
 pub struct FlightArgs {
-    /// Write nothing but keep the last TIME of the trace in memory: a dataset of it is written into a new directory in
-    /// --output, named by when (UTC), at each SIGUSR2, with W on the dashboard, and when a --trigger fires
+    /// Keep the last TIME in memory, write it when asked
+    ///
+    /// Nothing else is written: a dataset of it goes into a new directory in --output, named by when (UTC), at each SIGUSR2,
+    /// with W on the dashboard, and when a --trigger fires.
     #[arg(long, value_name = "TIME", value_parser = period, requires = "output",
           conflicts_with_all = ["rotate_time", "rotate_size", "force", "aggregate"])]
     pub flight: Option<Duration>,
     /// Memory of --flight: the oldest is forgotten earlier when there is no more
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size, requires = "flight")]
+    #[arg(long, hide_short_help = true, value_name = "SIZE", default_value = "256M", value_parser = size, requires = "flight")]
     pub flight_memory: u64,
-    /// What --flight writes a dataset for, besides: slow=TIME or slow=LAYER:TIME (a call took that long), error or
+    /// What makes --flight write: slow=1s,error,stuck=10s
+    ///
+    /// Besides SIGUSR2: slow=TIME or slow=LAYER:TIME (a call took that long), error or
     /// error=NAME (EIO: a call failed so), stuck=TIME (a call has not returned for that long), crash (a signal ended a
     /// process), finding (a rule found something that it had not found before, of at least 5% of the last minute),
-    /// finding=RULE or finding=critical
+    /// finding=RULE or finding=critical.
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "flight")]
     pub trigger: Vec<Trigger>,
 }
@@ -198,11 +239,14 @@ pub struct FlightArgs {
 /// What is printed of a trace, and where.
 #[derive(Debug, Clone, Default, Args)]
 pub struct OutputArgs {
-    /// Write the report (with --batch: the figures) to FILE, - for stdout, and not to stderr, or without a COMMAND to
-    /// stdout. Ranks of a job: FILE.NODE
+    /// The report to FILE (-: stdout), not to stderr
+    ///
+    /// With --batch: the figures. Without a COMMAND they go to stdout anyway. Ranks of a job: FILE.NODE.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Print nothing but errors: no report (unless --report names a file), no messages, no dashboard
+    /// Print only errors: no report, no dashboard
+    ///
+    /// Nor messages. A file that --report names is written.
     #[arg(short, long, conflicts_with = "batch")]
     pub quiet: bool,
 }
@@ -211,23 +255,26 @@ pub struct OutputArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub struct ShowArgs {
     /// No dashboard, even on a terminal
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub no_tui: bool,
-    /// Show only calls that fulfil a condition, on the dashboard and with --batch: 'layer=hdf5 and dur>10ms'. Fields: layer,
-    /// op, kind, file, pid, tid, rank, dur, self, bytes, offset, errno; see docs/dashboard.md
+    /// Show only some calls: 'layer=hdf5 and dur>10ms'
+    ///
+    /// On the dashboard and with --batch. Fields: layer, op, kind, file, pid, tid, rank, dur, self, bytes, offset, errno;
+    /// see docs/dashboard.md.
     #[arg(long = "where", value_name = "FILTER", value_parser = filter)]
     pub filter: Option<Filter>,
-    /// Write figures as lines again and again, and no dashboard
+    /// Figures as lines, again and again; no dashboard
     #[arg(long)]
     pub batch: bool,
-    /// Seconds between two ticks of --batch
-    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds, requires = "batch")]
+    /// Time between two ticks of --batch: 500ms, 1s
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = tick, requires = "batch",
+          hide_short_help = true)]
     pub delay: Duration,
     /// End after this many ticks of --batch
-    #[arg(short = 'n', long, value_name = "N", requires = "batch", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', long, value_name = "N", requires = "batch", hide_short_help = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub ticks: Option<u64>,
     /// One JSON object for each tick of --batch
-    #[arg(long, requires = "batch")]
+    #[arg(long, requires = "batch", hide_short_help = true)]
     pub json: bool,
 }
 
@@ -242,10 +289,14 @@ impl ShowArgs {
 /// What is traced besides the built-in catalog.
 #[derive(Debug, Clone, Default, Args)]
 pub struct AddedArgs {
-    /// Show a function of the program as a span around the I/O it does; of another file with @FILE (name or path)
+    /// A function of the program, around the I/O in it
+    ///
+    /// It becomes a span around that I/O. Of another file with @FILE (name or path).
     #[arg(long, value_name = "FUNCTION[@FILE]", value_parser = phase)]
     pub phase: Vec<Phase>,
-    /// Trace the functions of this catalog file, too (see probes generate)
+    /// Functions of your own libraries, from a catalog
+    ///
+    /// `iotrace-bpf probes generate` makes such a file.
     #[arg(long, value_name = "FILE.toml")]
     pub probes: Vec<PathBuf>,
 }
@@ -253,7 +304,7 @@ pub struct AddedArgs {
 /// What else the program can do.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Summary of a recorded dataset
+    /// What is wrong in a dataset, and its figures
     Report {
         /// The dataset, or a directory with those of several nodes or periods
         dir: PathBuf,
@@ -271,7 +322,9 @@ pub enum Action {
               conflicts_with_all = ["json", "format", "section", "top", "sort", "filter", "coverage", "width"])]
         html: Option<PathBuf>,
     },
-    /// What changed between two runs, or between several on each side: compare A1 A2 -- B1 B2
+    /// What changed between two runs, or several
+    ///
+    /// Several on each side: compare A1 A2 -- B1 B2.
     Compare {
         /// The two datasets, or those of the first side
         #[arg(required = true, value_name = "DIR")]
@@ -287,9 +340,30 @@ pub enum Action {
         #[arg(long, value_name = "NAME>N%")]
         fail_if: Vec<Condition>,
     },
-    /// One figure of the calls that fulfil conditions, by rank, file, function, device, phase or time
+    /// The runs below a directory, the newest first
+    ///
+    /// When, who, how much, and what was wrong with each.
+    Runs {
+        /// A directory with datasets of many runs
+        dir: PathBuf,
+        /// Only runs like this: user=anna, duration_s>5m
+        ///
+        /// Of several conditions all must hold: command~sim, written_bytes>10G, findings=sync-per-record, start>2026-11-01,
+        /// complete=no.
+        #[arg(long = "where", value_name = "CONDITION")]
+        conditions: Vec<crate::runs::condition::Condition>,
+        /// So many of them
+        #[arg(long, value_name = "N")]
+        top: Option<usize>,
+        /// Machine-readable, with all columns
+        #[arg(long)]
+        json: bool,
+    },
+    /// One figure of chosen calls, by rank, file, time
+    ///
+    /// Of the calls that fulfil conditions, by rank, file, function, device, phase or time.
     Query(QueryArgs),
-    /// A dataset in a format that other programs read
+    /// A dataset in the formats of other programs
     Export {
         /// The dataset, or a directory with those of several nodes or periods
         dir: PathBuf,
@@ -306,7 +380,7 @@ pub enum Action {
         #[arg(long, value_enum, default_value_t)]
         weight: Weight,
     },
-    /// What the report looks for
+    /// What the report looks for: causes, advice
     Rules {
         #[command(subcommand)]
         action: Option<RulesAction>,
@@ -318,28 +392,54 @@ pub enum Action {
         #[command(flatten)]
         show: ShowArgs,
     },
-    /// The dashboard over several nodes while they are traced, from the metrics that each tracer serves
+    /// The dashboard over several nodes, live
+    ///
+    /// While they are traced, from the metrics that each tracer serves.
     Top(TopArgs),
-    /// Ask a dataset in SQL: opens its views in a program duckdb, or in python3 with that module, from any directory
+    /// A dataset in SQL, with DuckDB
+    ///
+    /// Opens its views in the program duckdb, or in python3 with that module, from any directory.
     Sql {
         /// The dataset, or a directory with those of several nodes or periods
         dir: PathBuf,
         /// What to answer, as CSV where stdout is no terminal; without it what is typed or comes on stdin
         query: Option<String>,
     },
-    /// Make a dataset whose tracer was killed what one is that ended in order: open parts are removed, each id has one
-    /// row
+    /// Complete the dataset of a killed tracer
+    ///
+    /// It becomes what it would be after an end in order: open parts are removed, each id has one row.
     Repair {
         /// The dataset, or a directory with those of several nodes or periods
         dir: PathBuf,
     },
-    /// The catalog of traced functions
+    /// The functions that are traced
     Probes {
         #[command(subcommand)]
         action: ProbesAction,
     },
-    /// What this kernel and these privileges allow, and what to do about the rest
-    Doctor,
+    /// What this machine allows, and what to do
+    ///
+    /// What this kernel and these privileges allow, and what to do about the rest.
+    Doctor {
+        /// Print only the commands that mend what is wrong, for this machine
+        ///
+        /// As lines for a shell: read them before you run them. What no command mends stands there as a comment.
+        #[arg(long)]
+        fix_hints: bool,
+    },
+    /// What a shell completes of the command line; packages install it
+    #[command(hide = true)]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// The manual: one page for the program, and one for each of its commands; packages install them
+    #[command(hide = true)]
+    Man {
+        /// Write the pages into this directory
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
 }
 
 /// About the rules of the report.

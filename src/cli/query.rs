@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::cli::values::layer;
 use crate::query::options::{By, Format, Metric, Query, like, numbers, ranks, window};
 use crate::summary::filter::Filter;
-use crate::vocabulary::{LAYERS, Layer};
+use crate::vocabulary::Layer;
 
 /// What is asked, of which calls.
 #[derive(Debug, Args)]
@@ -62,10 +63,6 @@ pub struct QueryArgs {
     pub power: Option<PathBuf>,
 }
 
-fn layer(name: &str) -> Result<Layer, String> {
-    Layer::parse(name).ok_or_else(|| format!("no such layer; layers are: {}", LAYERS.map(Layer::name).join(", ")))
-}
-
 impl QueryArgs {
     /// The query.
     ///
@@ -79,6 +76,7 @@ impl QueryArgs {
             metric: self.metric,
             by: self.by,
             filter: self.filter()?,
+            functions: self.op.iter().chain(&self.inside).filter(|op| !op.contains(['*', '?'])).cloned().collect(),
             layers: self.layer.clone(),
             device: self.device.clone(),
             phase: self.phase.clone(),

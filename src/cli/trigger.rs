@@ -1,6 +1,7 @@
 //! `--trigger`: what asks the flight recorder for a dataset.
 
 use crate::analysis::findings::{Severity, Which};
+use crate::usage::hint;
 use crate::vocabulary::Layer;
 use nix::errno::Errno;
 use std::str::FromStr;
@@ -34,17 +35,23 @@ impl FromStr for Trigger {
             ("error", None) => Ok(Self::Error(None)),
             ("error", Some(name)) => {
                 // Numbers of errors end well before this one.
-                let mut all = (1..200).map(Errno::from_raw);
-                let known = all.find(|e| *e != Errno::UnknownErrno && format!("{e:?}") == name);
-                known.map(|e| Self::Error(Some(e))).ok_or_else(|| format!("no error is called {name:?}: EIO, ENOSPC"))
+                let all = (1..200).map(Errno::from_raw).filter(|e| *e != Errno::UnknownErrno);
+                let all: Vec<(String, Errno)> = all.map(|e| (format!("{e:?}"), e)).collect();
+                let known = all.iter().find(|(known, _)| known == name);
+                known.map(|(_, e)| Self::Error(Some(*e))).ok_or_else(|| {
+                    let similar = hint(name, all.iter().map(|(known, _)| known));
+                    format!("{name:?} is not the name of an error of errno(3), such as EIO or ENOSPC{similar}")
+                })
             }
             ("stuck", Some(time)) => Ok(Self::Stuck(crate::cli::duration(time)?)),
             ("crash", None) => Ok(Self::Crash),
             ("finding", None) => Ok(Self::Finding(Which::Severity(Severity::Warn))),
             ("finding", Some(which)) => Ok(Self::Finding(crate::cli::which(which)?)),
-            _ => Err("triggers are: slow=TIME, slow=LAYER:TIME, error, error=NAME, stuck=TIME, crash, finding, \
-                      finding=RULE, finding=critical"
-                .to_owned()),
+            _ => Err(format!(
+                "triggers are: slow=TIME, slow=LAYER:TIME, error, error=NAME, stuck=TIME, crash, finding, \
+                 finding=RULE, finding=critical{}",
+                hint(name, ["slow", "error", "stuck", "crash", "finding"])
+            )),
         }
     }
 }

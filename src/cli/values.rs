@@ -5,12 +5,13 @@ use crate::analysis::findings::{Severity, Which};
 use crate::catalog::{self, Phase};
 use crate::loader::stacks::slow::Limit;
 use crate::summary::filter::Filter;
-use crate::vocabulary::Layer;
+use crate::units;
+use crate::usage::{hint, list};
+use crate::vocabulary::{LAYERS, Layer};
 use std::time::Duration;
 
 pub(super) fn library_layer(name: &str) -> Result<Layer, String> {
-    let known = Layer::parse(name).filter(|layer| layer.is_in_files());
-    known.ok_or_else(|| format!("layers of libraries are: {}", Layer::names(Layer::is_in_files)))
+    layer_of(name, Layer::is_in_files, "layers of libraries")
 }
 
 pub(super) fn phase(text: &str) -> Result<Phase, String> {
@@ -39,7 +40,8 @@ impl From<Layer> for LayerChoice {
 
 pub(super) fn layer_choice(text: &str) -> Result<LayerChoice, String> {
     let (name, what) = text.split_once('=').map_or((text, None), |(name, what)| (name, Some(what)));
-    let layer = layer(name)?;
+    // Only what the user adds is of the layer `app`.
+    let layer = Layer::parse(name).map_or_else(|| layer_of(name, Layer::is_traceable, "layers"), Ok)?;
     match what {
         None => Ok(layer.into()),
         Some("all") if catalog::has_secondary(layer) => Ok(LayerChoice { layer, all: true }),
@@ -49,18 +51,21 @@ pub(super) fn layer_choice(text: &str) -> Result<LayerChoice, String> {
     }
 }
 
-fn layer(name: &str) -> Result<Layer, String> {
-    // Only what the user adds is of the layer `app`.
-    Layer::parse(name).ok_or_else(|| format!("no such layer; layers are: {}", Layer::names(Layer::is_traceable)))
+/// A layer that recorded calls have.
+pub(super) fn layer(name: &str) -> Result<Layer, String> {
+    layer_of(name, |_| true, "layers")
+}
+
+/// One of such layers.
+fn layer_of(name: &str, such: fn(Layer) -> bool, all: &str) -> Result<Layer, String> {
+    let names: Vec<&str> = LAYERS.into_iter().filter(|layer| such(*layer)).map(Layer::name).collect();
+    let known = Layer::parse(name).filter(|layer| such(*layer));
+    known.ok_or_else(|| format!("no such layer{}; {all} are: {}", hint(name, &names), list(&names)))
 }
 
 pub(super) fn pid(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|n| *n > 0);
     number.ok_or_else(|| "expected the number of a process, as ps shows it".to_owned())
-}
-
-fn split_unit(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
 /// Which findings: those of a rule, or of a severity and above.
@@ -72,29 +77,20 @@ pub fn which(text: &str) -> Result<Which, String> {
         return Ok(Which::Severity(severity));
     }
     let rule = RULES.iter().find(|rule| rule.id == text);
-    rule.map(|rule| Which::Rule(rule.id))
-        .ok_or_else(|| "neither warn nor critical, nor a rule: `iotrace-bpf rules` lists them".to_owned())
+    rule.map(|rule| Which::Rule(rule.id)).ok_or_else(|| {
+        let known = RULES.iter().map(|rule| rule.id).chain(["info", "warn", "critical"]);
+        format!("neither a rule nor warn or critical{}; `iotrace-bpf rules` lists all rules", hint(text, known))
+    })
 }
 
-/// A time with its unit.
+/// A time with its unit, above zero.
 ///
 /// # Errors
 /// Names what was expected.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let (number, unit) = split_unit(text);
-    let n: u64 = number.parse().map_err(|_| "expected a number and a unit: 500ms, 30s, 5m, 1h".to_owned())?;
-    let per_unit = match unit {
-        "ms" => Duration::from_millis(1),
-        "" | "s" => Duration::from_secs(1),
-        "m" | "min" => Duration::from_mins(1),
-        "h" => Duration::from_hours(1),
-        _ => return Err(format!("unknown unit {unit:?}: ms, s, m or h")),
-    };
-    u32::try_from(n)
-        .ok()
-        .and_then(|n| per_unit.checked_mul(n))
-        .filter(|d| !d.is_zero())
-        .ok_or_else(|| "expected a time above zero and below 2^32 units".to_owned())
+    let ns = units::time(text)?;
+    let above_zero = u64::try_from(ns).ok().filter(|ns| *ns > 0).map(Duration::from_nanos);
+    above_zero.ok_or_else(|| "expected a time above zero: 500ms, 30s, 5m, 1h".to_owned())
 }
 
 /// What is slow: a time, of all layers or of the one that is named before it and a colon.
@@ -103,8 +99,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 /// Names what was expected.
 pub fn slow(text: &str) -> Result<(Option<Layer>, Duration), String> {
     let Some((name, time)) = text.rsplit_once(':') else { return Ok((None, duration(text)?)) };
-    let layer = Layer::parse(name).ok_or_else(|| format!("no such layer: {name:?}"))?;
-    Ok((Some(layer), duration(time)?))
+    Ok((Some(layer(name)?), duration(time)?))
 }
 
 /// From when on a call is slow where nothing else is asked for: above a write to a disk that turns, or to a busy server.
@@ -115,7 +110,7 @@ pub(super) fn stacks(text: &str) -> Result<Limit, String> {
     match text.split_once('=') {
         None if text == "slow" => Ok(Limit { layer: None, time: SLOW }),
         Some(("slow", value)) => slow(value).map(|(layer, time)| Limit { layer, time }),
-        _ => Err("expected slow, slow=TIME or slow=LAYER:TIME".to_owned()),
+        _ => Err(format!("expected slow, slow=TIME or slow=LAYER:TIME{}", hint(text, ["slow"]))),
     }
 }
 
@@ -127,10 +122,10 @@ pub(super) fn filter(text: &str) -> Result<Filter, String> {
     Filter::parse(text).map_err(|wrong| wrong.to_string())
 }
 
-pub(super) fn seconds(text: &str) -> Result<Duration, String> {
-    let expected = || "expected seconds from 0.1 to 86400, such as 0.5".to_owned();
-    let seconds: f64 = text.parse().map_err(|_| expected())?;
-    if (0.1..=86_400.0).contains(&seconds) { Ok(Duration::from_secs_f64(seconds)) } else { Err(expected()) }
+/// The time between two ticks.
+pub(super) fn tick(text: &str) -> Result<Duration, String> {
+    let range = Duration::from_millis(100)..=Duration::from_hours(24);
+    duration(text).and_then(|t| if range.contains(&t) { Ok(t) } else { Err("expected 100ms to 24h".to_owned()) })
 }
 
 /// What share of a thread's time probes of brief calls may take.
@@ -160,27 +155,13 @@ pub(super) fn budget(text: &str) -> Result<Budget, String> {
 }
 
 pub(super) fn size(text: &str) -> Result<u64, String> {
-    let bytes = bytes(text)?;
+    let bytes = units::size(text)?;
     if (1 << 20..=1 << 36).contains(&bytes) { Ok(bytes) } else { Err("expected 1M to 64G".to_owned()) }
 }
 
 pub(super) fn disk_size(text: &str) -> Result<u64, String> {
-    let bytes = bytes(text)?;
+    let bytes = units::size(text)?;
     if bytes >= 1 << 20 { Ok(bytes) } else { Err("expected 1M or more".to_owned()) }
-}
-
-fn bytes(text: &str) -> Result<u64, String> {
-    let (number, unit) = split_unit(text);
-    let n: u64 = number.parse().map_err(|_| "expected a number and a unit: 16M, 1G".to_owned())?;
-    let shift = match unit.trim_end_matches("iB").trim_end_matches('B') {
-        "" => 0,
-        "K" | "k" => 10,
-        "M" => 20,
-        "G" => 30,
-        "T" => 40,
-        _ => return Err(format!("unknown unit {unit:?}: K, M, G or T")),
-    };
-    n.checked_shl(shift).filter(|b| b >> shift == n).ok_or_else(|| "too large".to_owned())
 }
 
 #[cfg(test)]
@@ -200,19 +181,38 @@ mod tests {
     #[test]
     fn times_and_sizes() {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("2h"), Ok(Duration::from_hours(2)));
-        for bad in ["", "s", "0s", "1y", "-1s", "99999999999h"] {
+        assert_eq!(duration("1.5h"), Ok(Duration::from_mins(90)));
+        assert_eq!(duration("90"), Err("a time needs its unit: 90s, 90ms or 90m".to_owned()));
+        for bad in ["", "s", "0", "0s", "1y", "-1s", "99999999999h"] {
             assert!(duration(bad).is_err(), "{bad}");
         }
+        // As an option is printed again.
+        let printed = format!("{:?}", Duration::from_micros(1500));
+        assert_eq!(duration(&printed), Ok(Duration::from_micros(1500)), "{printed}");
+        assert_eq!(tick("100ms"), Ok(Duration::from_millis(100)));
+        for bad in ["1", "99ms", "25h"] {
+            assert!(tick(bad).is_err(), "{bad}");
+        }
         assert_eq!(size("16M"), Ok(16 << 20));
-        assert_eq!(size("2GiB"), Ok(2 << 30));
-        for bad in ["", "M", "1", "100G", "99999999999G", "1X"] {
+        for bad in ["1048576", "100G", "1023K"] {
             assert!(size(bad).is_err(), "{bad}");
         }
         assert_eq!(disk_size("2T"), Ok(2 << 40));
-        for bad in ["1023K", "99999999T", "1P"] {
-            assert!(disk_size(bad).is_err(), "{bad}");
+        assert!(disk_size("1023K").is_err());
+    }
+
+    #[test]
+    fn names_that_are_close_are_suggested() {
+        for (wrong, meant) in [
+            (layer("hdf").unwrap_err(), "\"hdf5\""),
+            (layer_choice("sycall").unwrap_err(), "\"syscall\""),
+            (library_layer("studio").unwrap_err(), "\"stdio\""),
+            (slow("mpio:1ms").unwrap_err(), "\"mpiio\""),
+            (stacks("slwo").unwrap_err(), "\"slow\""),
+            (which("sync-per-recrd").unwrap_err(), "\"sync-per-record\""),
+            (which("critcal").unwrap_err(), "\"critical\""),
+        ] {
+            assert!(wrong.contains(&format!("did you mean {meant}?")), "{wrong}");
         }
     }
 }

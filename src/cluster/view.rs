@@ -1,6 +1,6 @@
 //! What is shown of all nodes: figures, heat maps on one time axis, and which of them take longer than the others.
 
-use crate::analysis::ranks::{STRAGGLER, Spread};
+use crate::analysis::parallel::ranks::{STRAGGLER, Spread};
 use crate::cluster::history::{Node, Rates, State, Track};
 use crate::cluster::totals::{OfLayer, Totals, Work};
 use crate::vocabulary::Layer;

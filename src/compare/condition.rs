@@ -2,10 +2,11 @@
 
 use std::str::FromStr;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use crate::compare::{Change, Figure};
 use crate::text::percent;
+use crate::usage::{bail, hint, list};
 
 /// `NAME>10%`: the figure grew by more; `NAME<-10%`: it shrank by more.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,11 +41,9 @@ impl Condition {
     /// When there is no figure of that name.
     pub fn check(&self, figures: &[Figure]) -> Result<Option<String>> {
         let Some(figure) = figures.iter().find(|figure| figure.name == self.name) else {
-            bail!(
-                "there is no figure {}: --json names all, such as {}",
-                self.name,
-                figures.iter().take(3).map(|f| f.name.as_str()).collect::<Vec<_>>().join(", ")
-            );
+            let names = || figures.iter().map(|figure| figure.name.as_str());
+            let similar = hint(&self.name, names());
+            bail!("there is no figure {}{similar}: --json names all, such as {}", self.name, list(names().take(3)));
         };
         let (a, b) = (figure.a.median, figure.b.median);
         let change = figure.change.unwrap_or(if b > a { f64::INFINITY } else { 0.0 });
@@ -90,6 +89,11 @@ mod tests {
             assert!(wrong.parse::<Condition>().is_err(), "{wrong}");
         }
         let unknown = "times>1%".parse::<Condition>().unwrap().check(&time(1.0, 1.0, Change::Unknown));
-        assert!(unknown.unwrap_err().to_string().contains("no figure times: --json names all, such as time"));
+        assert!(
+            unknown
+                .unwrap_err()
+                .to_string()
+                .contains("no figure times (did you mean \"time\"?): --json names all, such as time")
+        );
     }
 }

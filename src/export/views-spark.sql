@@ -3478,7 +3478,28 @@ WITH modules AS (
       OR op IN ('MPI_File_open', 'MPI_File_close')
       THEN 'COLL_'
       ELSE 'INDEP_'
-    END AS way
+    END AS way,
+    CASE
+      WHEN layer IN ('mpiio', 'stdio')
+      THEN kind IN ('write', 'sync')
+      WHEN layer = 'syscall'
+      THEN kind = 'write' OR op SIMILAR TO '(.*\\.)?(fsync|fdsync|fdatasync)'
+      ELSE kind = 'write'
+    END AS writes,
+    CASE
+      WHEN layer = 'mpiio'
+      THEN kind IN ('open', 'close')
+      WHEN layer = 'stdio'
+      THEN kind IN ('open', 'close', 'seek')
+      WHEN layer = 'syscall'
+      THEN kind IN ('open', 'close', 'seek')
+      OR op IN ('dup', 'dup2', 'dup3')
+      OR op LIKE 'rename%'
+      OR kind = 'meta'
+      AND op LIKE '%stat%'
+      AND op NOT LIKE '%statfs%'
+      ELSE kind IN ('open', 'close', 'sync') OR op LIKE '%redef' OR op LIKE '%enddef'
+    END AS describes
   FROM file_sums
   WHERE
     layer IN ('syscall', 'stdio', 'mpiio', 'hdf5', 'pnetcdf', 'netcdf')
@@ -3505,7 +3526,7 @@ WITH modules AS (
       STRUCT('SEEKS' AS name, SUM(calls) FILTER(WHERE
         kind = 'seek') AS value),
       STRUCT('MMAPS' AS name, SUM(calls) FILTER(WHERE
-        kind = 'mmap') AS value),
+        op = 'mmap') AS value),
       STRUCT(
         'STATS' AS name,
         SUM(calls) FILTER(WHERE
@@ -3514,10 +3535,15 @@ WITH modules AS (
       STRUCT(
         CASE module WHEN 'POSIX' THEN 'FSYNCS' WHEN 'MPIIO' THEN 'SYNCS' ELSE 'FLUSHES' END AS name,
         SUM(calls) FILTER(WHERE
-          kind = 'sync' AND op <> 'fdatasync') AS value
+          kind = 'sync' AND (
+            module <> 'POSIX' OR op SIMILAR TO '(.*\\.)?fsync'
+          )) AS value
       ),
-      STRUCT('FDSYNCS' AS name, SUM(calls) FILTER(WHERE
-        op = 'fdatasync') AS value)
+      STRUCT(
+        'FDSYNCS' AS name,
+        SUM(calls) FILTER(WHERE
+          op IN ('fdatasync', 'aio.fdsync')) AS value
+      )
     ) AS counters
   FROM modules
   GROUP BY
@@ -3607,12 +3633,9 @@ WITH modules AS (
       STRUCT('F_READ_TIME' AS name, SUM(dur_ns) FILTER(WHERE
         kind = 'read') / 1e9 AS value),
       STRUCT('F_WRITE_TIME' AS name, SUM(dur_ns) FILTER(WHERE
-        kind = 'write') / 1e9 AS value),
-      STRUCT(
-        'F_META_TIME' AS name,
-        SUM(dur_ns) FILTER(WHERE
-          NOT kind IN ('read', 'write')) / 1e9 AS value
-      ),
+        writes) / 1e9 AS value),
+      STRUCT('F_META_TIME' AS name, SUM(dur_ns) FILTER(WHERE
+        describes) / 1e9 AS value),
       STRUCT(
         'F_MAX_READ_TIME' AS name,
         MAX(max_ns) FILTER(WHERE
@@ -3683,7 +3706,7 @@ WITH modules AS (
     *,
     ROW_NUMBER() OVER (
       PARTITION BY host, layer, process_ix, file_id, object_id, what
-      ORDER BY calls DESC, value NULLS LAST
+      ORDER BY calls DESC, value DESC
     ) AS n,
     IF(what = 'size', 'ACCESS', 'STRIDE') AS word
   FROM (
@@ -3697,6 +3720,8 @@ WITH modules AS (
       value,
       SUM(calls) AS calls
     FROM frequent
+    WHERE
+      value <> 0
     GROUP BY ALL
   )
 ), named AS (

@@ -987,7 +987,16 @@ CREATE OR REPLACE VIEW darshan AS
               CASE WHEN layer <> 'mpiio' THEN '' WHEN op LIKE '%_begin' OR op LIKE '%_end' THEN 'SPLIT_'
                    WHEN op LIKE 'MPI_File_i%' THEN 'NB_'
                    WHEN op LIKE '%_all' OR op LIKE '%_ordered' OR op IN ('MPI_File_open', 'MPI_File_close') THEN 'COLL_'
-                   ELSE 'INDEP_' END AS way
+                   ELSE 'INDEP_' END AS way,
+              -- Time in writing has that in what makes bytes written permanent; metadata are not all other calls.
+              CASE WHEN layer IN ('mpiio', 'stdio') THEN kind IN ('write', 'sync')
+                   WHEN layer = 'syscall' THEN kind = 'write' OR op SIMILAR TO '(.*\.)?(fsync|fdsync|fdatasync)'
+                   ELSE kind = 'write' END AS writes,
+              CASE WHEN layer = 'mpiio' THEN kind IN ('open', 'close')
+                   WHEN layer = 'stdio' THEN kind IN ('open', 'close', 'seek')
+                   WHEN layer = 'syscall' THEN kind IN ('open', 'close', 'seek') OR op IN ('dup', 'dup2', 'dup3')
+                     OR op LIKE 'rename%' OR kind = 'meta' AND op LIKE '%stat%' AND op NOT LIKE '%statfs%'
+                   ELSE kind IN ('open', 'close', 'sync') OR op LIKE '%redef' OR op LIKE '%enddef' END AS describes
     FROM file_sums
     WHERE layer IN ('syscall', 'stdio', 'mpiio', 'hdf5', 'pnetcdf', 'netcdf') AND file_id IS NOT NULL),
   counted AS (
@@ -996,11 +1005,11 @@ CREATE OR REPLACE VIEW darshan AS
       {'name': way || 'READS', 'value': sum(calls) FILTER (kind = 'read')},
       {'name': way || 'WRITES', 'value': sum(calls) FILTER (kind = 'write')},
       {'name': 'SEEKS', 'value': sum(calls) FILTER (kind = 'seek')},
-      {'name': 'MMAPS', 'value': sum(calls) FILTER (kind = 'mmap')},
+      {'name': 'MMAPS', 'value': sum(calls) FILTER (op = 'mmap')},
       {'name': 'STATS', 'value': sum(calls) FILTER (module = 'POSIX' AND op LIKE '%stat%' AND op NOT LIKE '%statfs%' AND kind = 'meta')},
       {'name': CASE module WHEN 'POSIX' THEN 'FSYNCS' WHEN 'MPIIO' THEN 'SYNCS' ELSE 'FLUSHES' END,
-       'value': sum(calls) FILTER (kind = 'sync' AND op <> 'fdatasync')},
-      {'name': 'FDSYNCS', 'value': sum(calls) FILTER (op = 'fdatasync')}] AS counters
+       'value': sum(calls) FILTER (kind = 'sync' AND (module <> 'POSIX' OR op SIMILAR TO '(.*\.)?fsync'))},
+      {'name': 'FDSYNCS', 'value': sum(calls) FILTER (op IN ('fdatasync', 'aio.fdsync'))}] AS counters
     FROM modules GROUP BY host, module, way, process_ix, file_id, object_id),
   summed AS (
     SELECT host, module, process_ix, any_value(pid) AS pid, any_value(rank) AS rank, file_id, object_id, [
@@ -1023,8 +1032,8 @@ CREATE OR REPLACE VIEW darshan AS
       {'name': 'F_WRITE_END_TIMESTAMP', 'value': max(last_ns) FILTER (kind = 'write') / 1e9},
       {'name': 'F_CLOSE_END_TIMESTAMP', 'value': max(last_ns) FILTER (kind = 'close') / 1e9},
       {'name': 'F_READ_TIME', 'value': sum(dur_ns) FILTER (kind = 'read') / 1e9},
-      {'name': 'F_WRITE_TIME', 'value': sum(dur_ns) FILTER (kind = 'write') / 1e9},
-      {'name': 'F_META_TIME', 'value': sum(dur_ns) FILTER (kind NOT IN ('read', 'write')) / 1e9},
+      {'name': 'F_WRITE_TIME', 'value': sum(dur_ns) FILTER (writes) / 1e9},
+      {'name': 'F_META_TIME', 'value': sum(dur_ns) FILTER (describes) / 1e9},
       {'name': 'F_MAX_READ_TIME', 'value': max(max_ns) FILTER (kind = 'read') / 1e9},
       {'name': 'F_MAX_WRITE_TIME', 'value': max(max_ns) FILTER (kind = 'write') / 1e9}] AS counters
     FROM modules GROUP BY host, module, process_ix, file_id, object_id),
@@ -1036,9 +1045,9 @@ CREATE OR REPLACE VIEW darshan AS
     FROM (SELECT *, unnest(range(1, array_length(sizes) + 1)) AS nth FROM modules WHERE kind IN ('read', 'write'))
     GROUP BY host, module, process_ix, file_id, object_id, kind, nth),
   ranked AS (
-    SELECT *, row_number() OVER (PARTITION BY host, layer, process_ix, file_id, object_id, what ORDER BY calls DESC, value) AS n,
+    SELECT *, row_number() OVER (PARTITION BY host, layer, process_ix, file_id, object_id, what ORDER BY calls DESC, value DESC) AS n,
            if(what = 'size', 'ACCESS', 'STRIDE') AS word
-    FROM (SELECT host, layer, process_ix, file_id, object_id, what, value, sum(calls) AS calls FROM frequent GROUP BY ALL)),
+    FROM (SELECT host, layer, process_ix, file_id, object_id, what, value, sum(calls) AS calls FROM frequent WHERE value <> 0 GROUP BY ALL)),
   named AS (SELECT DISTINCT host, layer, module, process_ix, pid, rank, file_id, object_id FROM modules),
   listed AS (
     SELECT host, module, process_ix, pid, rank, file_id, object_id, unnest(counters) AS counter FROM counted

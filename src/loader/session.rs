@@ -200,7 +200,7 @@ impl Session<'_> {
 
     /// What has entered and not returned; the reason where the kernel does not allow to look.
     pub fn look(&self) -> Result<Look> {
-        let open = self.iterators.get(OPEN_CALLS).context("this kernel does not show what is in flight")?;
+        let open = self.iterators.get(OPEN_CALLS).context("the kernel refused the BPF iterator over tasks, which lists what is in flight; `iotrace-bpf doctor` shows why")?;
         inflight::look(open, &self.skel.maps)
     }
 
@@ -211,7 +211,7 @@ impl Session<'_> {
     pub fn slow_calls(&mut self, age: Duration) -> Result<Link> {
         let data = self.skel.maps.bss_data.as_deref_mut().context("the programs have no data")?;
         data.iot_slow_age = age.as_nanos() as u64;
-        self.iterators.remove(SLOW_CALLS).context("this kernel does not show what is in flight: no --stacks")
+        self.iterators.remove(SLOW_CALLS).context("--stacks: the kernel refused the BPF iterator over tasks; `iotrace-bpf doctor` shows why, or leave --stacks out")
     }
 
     /// Verdicts since the last call.

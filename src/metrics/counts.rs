@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::analysis::calls::{Figures, Sums, is_data};
 use crate::analysis::findings::Findings;
 use crate::analysis::findings::rules::RULES;
-use crate::analysis::losses::Losses;
-use crate::analysis::ranks::OwnCalls;
-use crate::analysis::share::{HOOKS_NS, TRACING_NS, Tracing};
+use crate::analysis::parallel::ranks::OwnCalls;
+use crate::analysis::trace::losses::Losses;
+use crate::analysis::trace::share::{HOOKS_NS, TRACING_NS, Tracing};
 use crate::rows::{Block, File, FileRollup, Metric, Row, Span};
 use crate::vocabulary::{Kind, Layer, flag};
 

@@ -2,8 +2,8 @@
 
 use crate::analysis::findings::{Evidence, Finding, Findings, Severity};
 use crate::analysis::nesting::Nesting;
-use crate::analysis::ranks::OwnCalls;
-use crate::analysis::share::{HOOKS_NS, TRACING_NS};
+use crate::analysis::parallel::ranks::OwnCalls;
+use crate::analysis::trace::share::{HOOKS_NS, TRACING_NS};
 use crate::event::FileKey;
 use crate::export::dataset::tests::sums;
 use crate::metrics::counts::Counts;

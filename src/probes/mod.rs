@@ -8,8 +8,9 @@ use crate::cli::{AddedArgs, LayerChoice, ProbesAction};
 use crate::loader::code::plan::NOT_SELECTED;
 use crate::rows::Coverage;
 use crate::text::{Column, Set, escape, table};
+use crate::usage::{bail, wrong};
 use crate::vocabulary::{LAYERS, Layer};
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 use serde::Serialize;
 use std::io::Write;
 
@@ -18,8 +19,8 @@ pub fn catalog(added: &AddedArgs) -> Result<Catalog> {
     let mut catalog = Catalog::built_in();
     for path in &added.probes {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
-        catalog.add_file(&name, &text)?;
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"));
+        text.and_then(|text| catalog.add_file(&name, &text)).map_err(|e| wrong(&e))?;
     }
     added.phase.iter().try_for_each(|phase| catalog.add_phase(phase))?;
     Ok(catalog)
@@ -35,7 +36,7 @@ pub fn layers(asked: &[LayerChoice], catalog: &Catalog, wide: bool) -> Result<Ve
         layers.retain(|layer| !layer.is_in_files());
     }
     if let Some(empty) = asked.iter().find(|layer| !layer.is_traceable() && !added().any(|l| l == **layer)) {
-        return Err(anyhow!("layer {empty} has no built-in probes: give some with --probes, or phases with --phase"));
+        bail!("layer {empty} has no built-in probes: give some with --probes, or phases with --phase");
     }
     layers.extend(added());
     // Functions inside the kernel are seen inside the system calls that are recorded.

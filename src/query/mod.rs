@@ -12,13 +12,15 @@ mod requests;
 mod select;
 mod table;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::analysis::losses;
-use crate::analysis::source::Source;
+use crate::analysis::trace::losses;
+use crate::analysis::trace::source::Source;
+use crate::catalog;
 use crate::export::report::Union;
 use crate::query::group::Groups;
 use crate::query::options::{By, Format, Metric, Query, Scope};
@@ -27,6 +29,7 @@ use crate::query::requests::{Energy, Requests};
 use crate::query::select::{Places, Selection};
 use crate::query::table::{Answer, List};
 use crate::rows::{AGGREGATE, DETAIL};
+use crate::usage::hint;
 use crate::vocabulary::flag;
 
 /// Answers a query about the datasets in a directory, and returns what is to be known about the answer.
@@ -99,10 +102,10 @@ fn answer(source: &mut dyn Source, query: &Query, power: &Table) -> Result<Answe
         answer
     };
     if answer.rows.is_empty() {
-        notes.push("nothing in the trace fulfils the conditions".to_owned());
+        notes.push(format!("nothing in the trace fulfils the conditions{}", misspelt(&query.functions)));
     }
     if selection.phases_overflow {
-        notes.push("there are too many calls of phases: those that came late are not known".to_owned());
+        notes.push("there are too many calls of phases to keep all: later ones are missing from the answer".to_owned());
     }
     if !losses::losses(source)?.quality().all() {
         notes.push("events were lost, so that figures may be too low: iotrace-bpf report names them".to_owned());
@@ -110,6 +113,16 @@ fn answer(source: &mut dyn Source, query: &Query, power: &Table) -> Result<Answe
     notes.append(&mut answer.notes);
     answer.notes = notes;
     Ok(answer)
+}
+
+/// Functions that the catalog lacks, with those that are close: they may be misspelt, or of a program's own catalog.
+fn misspelt(functions: &[String]) -> String {
+    let known: BTreeSet<&str> = catalog::rows().iter().map(|row| row.op).collect();
+    let unknown = functions.iter().filter(|function| !known.contains(function.as_str()));
+    let named = |function: &String| {
+        format!("; no function of the catalog is called {function:?}{}", hint(function, known.iter().copied()))
+    };
+    unknown.map(named).collect()
 }
 
 fn refuse_sums(query: &Query, selection: &Selection) -> Result<()> {

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use clap::ValueEnum;
 
 use crate::summary::filter::Filter;
+use crate::units::time;
+use crate::usage::hint;
 use crate::vocabulary::Layer;
 
 /// The figure.
@@ -92,13 +94,17 @@ impl FromStr for By {
             ("op", None) => Self::Op,
             ("device", None) => Self::Device,
             ("phase", None) => Self::Phase,
-            ("time", Some(width)) => {
-                Self::Time(time(width).and_then(|ns| {
-                    if ns > 0 { Ok(ns) } else { Err("bins of time are longer than nothing".to_owned()) }
-                })?)
-            }
+            ("time", Some(width)) => Self::Time(time(width).and_then(|ns| {
+                if ns > 0 { Ok(ns) } else { Err("expected bins longer than 0: time=100ms".to_owned()) }
+            })?),
             ("time", None) => return Err("give the width of a bin: time=100ms".to_owned()),
-            _ => return Err("expected layer, rank, file, op, device, phase or time=100ms".to_owned()),
+            (name, _) => {
+                let known = ["layer", "rank", "file", "op", "device", "phase", "time"];
+                return Err(format!(
+                    "expected layer, rank, file, op, device, phase or time=100ms{}",
+                    hint(name, known)
+                ));
+            }
         })
     }
 }
@@ -121,6 +127,8 @@ pub struct Query {
     pub metric: Metric,
     pub by: By,
     pub filter: Option<Filter>,
+    /// Functions that are named without a pattern.
+    pub functions: Vec<String>,
     /// Layers that the filter names; none: all.
     pub layers: Vec<Layer>,
     /// The name of a device.
@@ -174,29 +182,6 @@ impl Query {
         }
         Ok(Scope { calls: !of_device, requests: !of_calls })
     }
-}
-
-/// A time with its unit, in ns; without one where it is 0.
-///
-/// # Errors
-/// Names what was expected.
-pub fn time(text: &str) -> Result<i64, String> {
-    let expected = || format!("{text:?} is no time with its unit: 500us, 100ms, 1.5s, 2m");
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (digits, unit) = text.split_at(split);
-    let number: f64 = digits.parse().map_err(|_| expected())?;
-    let per_unit = match unit {
-        "ns" => 1.0,
-        "us" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        "m" | "min" => 60e9,
-        "h" => 3600e9,
-        "" if number == 0.0 => 1.0,
-        _ => return Err(expected()),
-    };
-    let ns = number * per_unit;
-    if ns < 9e18 { Ok(ns.round() as i64) } else { Err(format!("{text:?} is too long")) }
 }
 
 /// `FROM-TO`; either may be missing.
@@ -272,15 +257,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_units() {
-        assert_eq!(time("1.5s"), Ok(1_500_000_000));
-        assert_eq!((time("0"), time("250us"), time("2m")), (Ok(0), Ok(250_000), Ok(120_000_000_000)));
-        for bad in ["", "5", "s", "-1s", "1.2.3s", "5 s", "1y", "99999999999999h"] {
-            assert!(time(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
     fn ranges_of_time_calls_and_ranks() {
         assert_eq!(window("1s-2s"), Ok(1_000_000_000..2_000_000_000));
         assert_eq!(window("-2ms"), Ok(i64::MIN..2_000_000));
@@ -322,6 +298,7 @@ mod tests {
             metric,
             by,
             filter: None,
+            functions: Vec::new(),
             layers: layers.to_vec(),
             device: None,
             phase: None,

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::rows::Mount;
+use crate::usage::hint;
 
 /// Watts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -51,12 +52,13 @@ impl Table {
         let table: Self = toml::from_str(text)?;
         for name in table.class.keys() {
             if !CLASSES.iter().any(|(class, ..)| class == name) {
-                bail!("there is no class {name:?}: classes are {}", CLASSES.map(|(class, ..)| class).join(", "));
+                let known = CLASSES.map(|(class, ..)| class);
+                bail!("there is no class {name:?}{}: classes are {}", hint(name, known), known.join(", "));
             }
         }
         for (name, watts) in table.class.iter().chain(&table.device) {
             if !(watts.idle >= 0.0 && watts.active >= watts.idle && watts.active.is_finite()) {
-                bail!("of {name} active must be a number of watts, and idle one from 0 to that");
+                bail!("{name}: active and idle are watts, and idle is from 0 to active");
             }
         }
         Ok(table)

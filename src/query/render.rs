@@ -177,6 +177,7 @@ mod tests {
             metric,
             by,
             filter: None,
+            functions: Vec::new(),
             layers: Vec::new(),
             device: None,
             phase: None,

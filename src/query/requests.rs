@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::HashMap;
 use crate::analysis::calls::{Figures, is_topmost};
 use crate::analysis::nesting::Nesting;
-use crate::analysis::source::Source;
+use crate::analysis::trace::source::Source;
 use crate::query::group::{Groups, Linked};
 use crate::query::options::{By, Query};
 use crate::query::power::{Disks, Table, Watts};

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use crate::HashMap;
 use crate::analysis::calls::{Figures, is_topmost, request_failed};
 use crate::analysis::nesting::{Nesting, is_phase};
-use crate::analysis::source::Source;
+use crate::analysis::trace::source::Source;
 use crate::query::group::{Group, Owner};
 use crate::query::options::{By, Query};
 use crate::rows::{Block, FileRollup, Span};

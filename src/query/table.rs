@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::HashMap;
 use crate::analysis::calls::{Figures, ratio};
 use crate::analysis::files::{Described, described};
-use crate::analysis::source::Source;
+use crate::analysis::trace::source::Source;
 use crate::query::group::{Group, Groups, Owner, Sum};
 use crate::query::is_ordered;
 use crate::query::options::{By, Metric, Query};
@@ -250,7 +250,7 @@ fn group_cell(source: &dyn Source, group: Group, selection: &Selection, files: &
 /// The path of a file, with the node where there are several.
 fn file_cell(source: &dyn Source, id: i32, files: &HashMap<i32, Described>) -> Cell {
     let path = files.get(&id).and_then(|file| file.path.clone()).unwrap_or_else(|| format!("(file {id})"));
-    let origin = source.origin(crate::analysis::source::IdKind::File, i64::from(id));
+    let origin = source.origin(crate::analysis::trace::source::IdKind::File, i64::from(id));
     Cell::Path(origin.map_or(path.clone(), |origin| format!("{}:{path}", origin.host)))
 }
 

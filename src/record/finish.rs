@@ -42,13 +42,17 @@ impl Ended {
     ) -> Result<u8> {
         let Threads { control, drain, worker, viewer, mut display, served: _served } = threads;
         viewer.end();
-        let drained = drain.join().map_err(|_| anyhow!("the thread that drains the rings panicked"))?;
+        let drained = drain.join().map_err(|_| {
+            anyhow!("the thread that drains the rings panicked: a bug of iotrace-bpf; please report the lines above")
+        })?;
         // Signals that came while the trace ended.
         let late =
             control.try_iter().filter_map(|late| if let Control::Signal(signal) = late { Some(signal) } else { None });
         let signals: Vec<Signal> = late.collect();
         let mut waiting = Waiting { warned: self.warned, signals: signals.into_iter(), control: &control };
-        let worker::Ended { written, counted } = worker.join().map_err(|_| anyhow!("the worker thread panicked"))?;
+        let worker::Ended { written, counted } = worker
+            .join()
+            .map_err(|_| anyhow!("the worker thread panicked: a bug of iotrace-bpf; please report the lines above"))?;
         let shown = display.end(&control, self.stopped);
         destination.notices.screen_ended();
         if let Some(counted) = counted.filter(|_| !args.show.batch) {
@@ -65,6 +69,7 @@ impl Ended {
             // The command goes on to its end; the failure is printed last, where it is seen.
             let _ = writeln!(std::io::stderr(), "iotrace-bpf: recording has failed; the command goes on untraced");
             waiting.wait_for(command)?;
+            display.rest();
         }
         drained?;
         written?;
@@ -73,7 +78,9 @@ impl Ended {
             return Ok(code);
         }
         // The time was over before the command: it runs on untraced, and its exit status is still ours.
-        self.command.map_or(Ok(0), |mut command| waiting.wait_for(&mut command))
+        let code = self.command.map_or(Ok(0), |mut command| waiting.wait_for(&mut command));
+        display.rest();
+        code
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::catalog::Catalog;
 use crate::cli::RecordArgs;
 use crate::loader::code::remembered::Remembered;
+use crate::loader::processes::launch::Slave;
 use crate::loader::processes::namespace;
 use crate::loader::session::Options;
 use crate::metrics::endpoint;
@@ -13,7 +14,7 @@ use crate::record::session::targets::Targets;
 use crate::record::session::{begin, detail};
 use crate::record::{DUMP, WRITE};
 use crate::vocabulary::Layer;
-use crate::{doctor, notices, probes};
+use crate::{doctor, notices, probes, tui, usage};
 use anyhow::{Context as _, Result, anyhow};
 use nix::sys::signal::{SigSet, Signal};
 use std::net::TcpListener;
@@ -45,9 +46,14 @@ impl Plan {
         if let Some(why) = args.wide().and_then(|_| probes::slows(&layers)) {
             notices::note(&why);
         }
+        if args.tui && !tui::wanted() {
+            anyhow::bail!(
+                "--tui needs a terminal on standard input and output; -o DIR records without one, for replay"
+            );
+        }
         doctor::preflight(!args.run.is_empty())?;
         if !args.stacks.is_empty() && args.aggregates() && args.detail.is_empty() {
-            anyhow::bail!(
+            usage::bail!(
                 "--stacks needs calls that are recorded one by one: add --detail slow, or leave out --aggregate"
             );
         }
@@ -76,7 +82,7 @@ impl Plan {
         Remembered::load(&self.layers, &all)
     }
 
-    /// Starts the command while the programs are loaded, where it is the only target.
+    /// Starts the command while the programs are loaded, where it is the only target. On that terminal, if there is one.
     ///
     /// # Errors
     /// When there can be no thread for it.
@@ -84,10 +90,11 @@ impl Plan {
         &self,
         args: &RecordArgs,
         remembered: &Remembered,
+        slave: &mut Option<Slave>,
     ) -> Result<Option<JoinHandle<Result<Started>>>> {
         let early = !args.run.is_empty() && !self.of_ranks && matches!(self.targets, Targets::Command(_));
         let known = remembered.files().map(|plain| plain.version).collect();
-        early.then(|| begin::starting(&args.run, self.has_libraries(), known)).transpose()
+        early.then(|| begin::starting(&args.run, self.has_libraries(), known, slave.take())).transpose()
     }
 
     /// What the kernel side needs to know.

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use crate::analysis::calls::{Figures, Sums, asked, is_data};
+use crate::analysis::durations::waiting;
 use crate::analysis::findings::Live;
 use crate::analysis::only::Condition;
-use crate::analysis::waiting;
 use crate::hist::bucket_of;
 use crate::rows::{DISCARD, FileRollup, Hist, PARTS, Rollup, Row, Span};
 use crate::summary::bins::{Bins, Merge as _, Rate};
@@ -218,6 +218,11 @@ impl Summary {
             new.span(span);
         }
         new
+    }
+
+    /// When a traced process began.
+    pub fn began(&self, process_ix: i32) -> Option<i64> {
+        self.dims.processes.get(&process_ix).map(|process| process.start_ns)
     }
 
     /// The time, for rates.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::analysis::losses::{Losses, Lost};
-use crate::analysis::share::{HOOKS_NS, TRACING_NS, Tracing};
+use crate::analysis::trace::losses::{Losses, Lost};
+use crate::analysis::trace::share::{HOOKS_NS, TRACING_NS, Tracing};
 use crate::node::figures::FIGURES;
 use crate::rows::{Coverage, File, Handle, Loss, Meta, Metric, Mount, Object, Process, Row};
 use crate::summary::bins::{Bins, Merge as _};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::calls::Sums;
-use crate::analysis::ranks::Spread;
+use crate::analysis::parallel::ranks::Spread;
 use crate::summary::bins::Merge as _;
 use crate::summary::screens::{HeatCell, Imbalance, ProcessRow};
 

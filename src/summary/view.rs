@@ -7,6 +7,7 @@
 pub use crate::summary::groups::{Grouping, grouped, spread};
 pub use crate::summary::screens::*;
 
+use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -76,6 +77,9 @@ pub enum TableId {
     Losses,
     Refused,
     Findings,
+    Output,
+    Followed,
+    Stacks,
 }
 
 /// What the dashboard asks for besides what every screen shows.
@@ -99,6 +103,8 @@ pub struct Focus {
     /// What `Snapshot::latency` is of: all operations of all layers, of a layer, or one.
     pub layer: Option<Layer>,
     pub op: Option<&'static str>,
+    /// What `Snapshot::process` is of.
+    pub process: Option<ProcessFocus>,
 }
 
 /// What the dashboard asks the trace to do.
@@ -113,6 +119,14 @@ pub enum Command {
     Export(PathBuf),
     /// Ends a search that goes on.
     Cancel,
+    /// Sends a signal to a process.
+    Signal {
+        process_ix: i32,
+        pid: i32,
+        signal: Signal,
+    },
+    /// Types these bytes on the terminal of the command.
+    Type(Vec<u8>),
 }
 
 /// Where snapshots come from: a trace that goes on, or a dataset.
@@ -156,6 +170,10 @@ pub struct Snapshot {
     pub inflight: Option<Arc<InFlight>>,
     /// What the node did lately; `None` of a dataset.
     pub recent_node: Option<Arc<Recent>>,
+    /// The calls or stacks of the process that was asked for.
+    pub process: Option<ProcessDetail>,
+    /// What the command writes to its terminal, if the dashboard has the user's.
+    pub output: Option<Arc<CommandOutput>>,
     /// What is being read or searched, for the screen that asked.
     pub loading: Option<Loading>,
     /// What the figures leave out, and why, in sentences: damaged parts, caps that were reached, filters that could not

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use crate::analysis::share::TRUSTED_SHARE;
+use crate::analysis::trace::share::TRUSTED_SHARE;
 use crate::summary::filter::FIELDS;
 use crate::summary::view::{LayerRow, Screen, Snapshot, Status};
 use crate::tui::keys::{self, EVERYWHERE};
@@ -12,7 +12,7 @@ use crate::tui::screens::about;
 use crate::tui::state::{Popup, State};
 use crate::tui::theme::Tone;
 use crate::tui::widgets::{Pen, put, title};
-use crate::tui::{screens, sql, text};
+use crate::tui::{hints, screens, sql, text};
 use crate::vocabulary::Layer;
 
 /// Below this nothing can be read.
@@ -41,7 +41,7 @@ pub fn draw(buf: &mut Buffer, snapshot: &Snapshot, state: &mut State) {
         put(buf, pen, area, area.x, body.bottom() + i as u16, &label, *tone);
     }
     status_line(buf, area, pen, snapshot);
-    foot(buf, area, state, snapshot.run.live);
+    foot(buf, area, state, snapshot);
     if let Some(popup) = state.popup {
         over(buf, area, state, snapshot, popup);
     }
@@ -202,7 +202,7 @@ fn status_texts(status: &Status, pen: Pen, live: bool) -> Vec<(String, Tone)> {
 }
 
 /// The prompt, the last message, or the keys.
-fn foot(buf: &mut Buffer, area: Rect, state: &State, live: bool) {
+fn foot(buf: &mut Buffer, area: Rect, state: &State, snapshot: &Snapshot) {
     let pen = state.pen;
     let y = area.bottom() - 1;
     if let Some(prompt) = &state.prompt {
@@ -222,10 +222,7 @@ fn foot(buf: &mut Buffer, area: Rect, state: &State, live: bool) {
         put(buf, pen, area, area.x, y, &text::name(label, pen.theme.ascii), if *bad { Tone::Bad } else { Tone::Good });
         return;
     }
-    let (stop, record) = if live { ("freeze", "R record  ") } else { ("window", "") };
-    let keys =
-        format!("q quit  ? help  / filter  Enter look into  Esc back  s sort  z {stop}  d details  {record}S SQL");
-    put(buf, pen, area, area.x, y, &keys, Tone::Dim);
+    put(buf, pen, area, area.x, y, &hints::keys(snapshot, state), Tone::Dim);
 }
 
 fn over(buf: &mut Buffer, area: Rect, state: &mut State, snapshot: &Snapshot, popup: Popup) {
@@ -259,10 +256,16 @@ fn over(buf: &mut Buffer, area: Rect, state: &mut State, snapshot: &Snapshot, po
             )
         }
         Popup::Details => ("Selected row", screens::details(snapshot, state)),
-        Popup::Leave => (
-            "A dataset is being recorded",
-            vec![("Leave? Recording ends, the dataset is complete. y: leave  n: stay".to_owned(), Tone::Warn)],
-        ),
+        Popup::Signal(of) => ("Send a signal (j k, Enter)", screens::signals(snapshot, of, pen)),
+        Popup::Leave => {
+            let goes_on = snapshot.output.as_ref().is_some_and(|output| output.ended.is_none());
+            let then = if goes_on {
+                "The command goes on and is recorded."
+            } else {
+                "Recording ends, the dataset is complete."
+            };
+            ("A dataset is being recorded", vec![(format!("Leave? {then} y: leave  n: stay"), Tone::Warn)])
+        }
         Popup::Sort(at) => {
             let heads = state.focused().and_then(|id| state.tables.get(&id)).map_or(&[][..], |t| &t.heads);
             let mark = |i: usize| if i == at { "> " } else { "  " };

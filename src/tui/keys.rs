@@ -46,7 +46,10 @@ pub const EVERYWHERE: &[Binding] = &[
     ("o", "only rows with calls"),
     ("e", "this table alone on the screen"),
     ("w", "keep sort, units, grouping and colours for the next time"),
+    ("O", "output of the command: larger, hidden, a part"),
+    ("!", "type a line to the command (Ctrl-D: the end of its input)"),
     ("L", "messages"),
     ("? F1", "this help"),
     ("q Ctrl-C", "quit (asks while recording); Q: without asking"),
+    ("Ctrl-C", "while a command runs: interrupt it"),
 ];

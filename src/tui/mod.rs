@@ -6,6 +6,7 @@ mod dashboard;
 #[cfg(test)]
 mod extreme;
 mod frame;
+mod hints;
 mod input;
 mod keys;
 mod layout;

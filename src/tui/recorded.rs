@@ -100,6 +100,8 @@ deeper! {
     threads: "2p",
     ranks: "2pp",
     processes_below_each_other: "2t",
+    calls_of_a_process: "2f",
+    failed_calls_of_a_process: "2f/errno!=0\n",
     sql_of_files: "3S",
     sql_of_a_node: "4/layer=hdf5 and dur>1ms\njy",
 }

@@ -3,6 +3,7 @@
 mod found;
 mod mouse;
 mod press;
+mod process;
 mod prompt;
 mod walk;
 mod window;
@@ -16,9 +17,12 @@ use serde::{Deserialize, Serialize};
 use crate::summary::filter::Filter;
 use crate::summary::since::Mark;
 pub use crate::summary::view::TableId;
-use crate::summary::view::{Command, Focus, Grouping, Measure, NodeId, Screen, Snapshot, Window};
+use crate::summary::view::{
+    Command, EventRow, Focus, Grouping, Measure, NodeId, ProcessFocus, Screen, Snapshot, Window,
+};
 use crate::tui::input::Mouse;
 pub use crate::tui::state::found::numbered;
+pub use crate::tui::state::process::{OutputPane, Signalling};
 pub use crate::tui::state::prompt::{Asked, Prompt};
 use crate::tui::text;
 use crate::tui::theme::{Palette, Theme};
@@ -59,6 +63,8 @@ pub enum Popup {
     Sort(usize),
     /// A dataset is being recorded: leave all the same?
     Leave,
+    /// A signal to a process.
+    Signal(Signalling),
     /// The SQL behind the table that keys go to, or behind its selected row.
     Sql {
         row: bool,
@@ -129,12 +135,19 @@ pub struct State {
     pub alone: bool,
     /// It, when it has been drawn.
     pub over: Option<Buffer>,
+    /// What is shown of one process.
+    pub process: Option<ProcessFocus>,
+    /// Its calls, when no new ones are wanted.
+    pub paused: Option<Arc<[EventRow]>>,
+    pub output: OutputPane,
 }
 
 impl State {
     pub fn new(theme: Theme) -> Self {
         let mut tables = BTreeMap::new();
-        tables.insert(TableId::Events, TableState::following());
+        for id in [TableId::Events, TableId::Output, TableId::Followed] {
+            tables.insert(id, TableState::following());
+        }
         Self {
             pen: Pen { theme, si: false },
             palette: None,
@@ -172,6 +185,9 @@ impl State {
             drag: None,
             alone: false,
             over: None,
+            process: None,
+            paused: None,
+            output: OutputPane::default(),
         }
     }
 
@@ -188,6 +204,7 @@ impl State {
             measure: self.measure,
             layer: self.layer,
             op: self.op,
+            process: self.process.clone(),
         }
     }
 
@@ -298,5 +315,8 @@ impl State {
     }
 }
 
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod process_tests;
 #[cfg(test)]
 mod tests;

@@ -35,10 +35,10 @@ fn checked(script: &str, dir: &Path, export: &Path) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
-/// Compares what `otf2-print` shows of a dataset with its rows; how many events there are.
-pub fn otf2(dir: &Path, work: &Path) -> u64 {
+/// Compares what `otf2-print` shows of a dataset with its rows; how many events of each kind there are.
+pub fn otf2(dir: &Path, work: &Path) -> Value {
     let archive = exported(dir, "otf2", work);
-    checked("otf2_counts.py", dir, &archive).trim().parse().unwrap()
+    serde_json::from_str(&checked("otf2_counts.py", dir, &archive)).unwrap()
 }
 
 /// Compares what `PyDarshan` reads of a dataset with its rows; the log, and the counters of all records.

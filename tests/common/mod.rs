@@ -11,6 +11,7 @@ pub mod hostile;
 pub mod job;
 pub mod live;
 pub mod ncdump;
+pub mod packages;
 pub mod pane;
 pub mod peak;
 pub mod programs;

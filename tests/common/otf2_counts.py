@@ -1,8 +1,9 @@
 """Compares what otf2-print shows of an archive with the rows of the dataset that it is of: `otf2_counts.py ARCHIVE`, in
-the directory of the dataset. Prints the number of events."""
+the directory of the dataset. Prints the number of events of each kind as JSON."""
 
 import collections
 import glob
+import json
 import re
 import subprocess
 import sys
@@ -29,6 +30,9 @@ DONE = f"{IO} AND layer_top AND errno = 0 AND flags & 64 = 0"
 HANDLES = f"""FROM handles h JOIN spans s ON s.host = h.host AND s.span_id = h.%s
               LEFT JOIN handles p ON p.host = h.host AND p.handle_id = h.parent_handle_id WHERE h.{IO}"""
 DUPLICATE = "s.op IN ('dup', 'dup2', 'dup3', 'fcntl') AND p.handle_id IS NOT NULL"
+SEEKS = f"""{DONE} AND kind = 'seek' AND "offset" IS NOT NULL AND (cmd LIKE '%SEEK%' OR layer = 'stdio')"""
+LOCKS = "flags & 64 = 0 AND (op = 'flock' AND cmd IS NOT NULL OR cmd SIMILAR TO 'F_(OFD_)?SETLKW?' AND arg IN (0, 1, 2))"
+TAKES = "(cmd IN ('LOCK_SH', 'LOCK_EX') OR cmd LIKE 'F%' AND arg < 2)"
 EVENTS = {
     "ENTER": "SELECT count(*) FROM spans",
     "LEAVE": "SELECT count(*) FROM spans",
@@ -43,8 +47,10 @@ EVENTS = {
     "IO_CREATE_HANDLE": f"SELECT count(*) {HANDLES % 'open_span_id'} AND NOT ({DUPLICATE})",
     "IO_DUPLICATE_HANDLE": f"SELECT count(*) {HANDLES % 'open_span_id'} AND {DUPLICATE}",
     "IO_DESTROY_HANDLE": f"SELECT count(*) {HANDLES % 'close_span_id'}",
-    "IO_SEEK": f"""SELECT count(*) FROM spans WHERE {DONE} AND kind = 'seek' AND "offset" IS NOT NULL
-                   AND (cmd LIKE 'SEEK%' OR layer = 'stdio')""",
+    "IO_SEEK": f"SELECT count(*) FROM spans WHERE {SEEKS}",
+    "IO_ACQUIRE_LOCK": f"SELECT count(*) FROM spans WHERE {LOCKS} AND {TAKES} AND errno = 0",
+    "IO_TRY_LOCK": f"SELECT count(*) FROM spans WHERE {LOCKS} AND {TAKES} AND errno <> 0",
+    "IO_RELEASE_LOCK": f"SELECT count(*) FROM spans WHERE {LOCKS} AND NOT {TAKES} AND errno = 0",
     "IO_CHANGE_FLAGS": f"SELECT count(*) FROM spans WHERE {DONE} AND cmd IN ('F_SETFL', 'F_SETFD')",
     "IO_DELETE_FILE": f"""SELECT count(*) FROM spans WHERE {DONE} AND coalesce(file_id, path_id) IS NOT NULL AND op IN
                           ('unlink', 'unlinkat', 'rmdir', 'remove', 'MPI_File_delete', 'H5Fdelete', 'nc_delete',
@@ -57,7 +63,7 @@ DEFINITIONS = {
 }
 
 events, moved, last, stacks = collections.Counter(), collections.Counter(), {}, collections.defaultdict(list)
-modes = {}
+modes, seeks, locks = {}, collections.Counter(), collections.Counter()
 for line in printed():
     fields = re.match(r"([A-Z_]+) +(\d+) +(\d+)  (.*)", line)
     if not fields:
@@ -70,6 +76,11 @@ for line in printed():
         stacks[location].append(rest)
     elif name == "LEAVE":
         assert stacks[location].pop() == rest, line
+    elif name == "IO_SEEK":
+        asked, whence, result = re.search(r"Request: (-?\d+), Whence: (\w+), Offset Result: (\d+)", rest).groups()
+        seeks[int(asked), whence, int(result)] += 1
+    elif name.endswith("_LOCK"):
+        locks[name, re.search(r"Type: (\w+)", rest)[1]] += 1
     elif name == "IO_OPERATION_BEGIN":
         modes[re.search(r"Matching Id: (\d+)", rest)[1]] = re.search(r"Mode: (\w+)", rest)[1]
     elif name == "IO_OPERATION_COMPLETE":
@@ -82,6 +93,17 @@ for name, query in EVENTS.items():
 for kind in ("read", "write"):
     bytes_ = wanted(f"SELECT coalesce(sum(bytes), 0) FROM spans WHERE {MOVES} AND kind = '{kind}' AND errno = 0")
     assert moved[kind.upper()] == bytes_ > 0, (kind, moved, bytes_)
+# Of streams only where they went is known, where they did not seek from where they were or from the start.
+wanted_seeks = {row[:3]: row[3] for row in db.execute(f"""
+  SELECT coalesce(arg, "offset"), CASE WHEN arg IS NULL OR cmd LIKE '%SET' THEN 'FROM_START' WHEN cmd LIKE '%CUR' THEN 'FROM_CURRENT'
+           WHEN cmd LIKE '%END' THEN 'FROM_END' ELSE cmd[6:] END,
+         if(cmd IN ('MPI_SEEK_CUR', 'MPI_SEEK_END'), 18446744073709551615, "offset"::HUGEINT), count(*)
+  FROM spans WHERE {SEEKS} GROUP BY ALL""").fetchall()}
+assert seeks == wanted_seeks, (seeks - collections.Counter(wanted_seeks), wanted_seeks)
+for name, kinds in {"ACQUIRE": TAKES + " AND errno = 0", "TRY": TAKES + " AND errno <> 0"}.items():
+    for kind, taken in {"SHARED": "cmd = 'LOCK_SH' OR arg = 0", "EXCLUSIVE": "cmd = 'LOCK_EX' OR cmd LIKE 'F%' AND arg = 1"}.items():
+        number = wanted(f"SELECT count(*) FROM spans WHERE {LOCKS} AND {kinds} AND ({taken})")
+        assert locks[f"IO_{name}_LOCK", kind] == number, (name, kind, locks, number)
 unknown = set(events) - set(EVENTS)
 assert not unknown, unknown
 
@@ -93,4 +115,4 @@ parents = wanted(f"""SELECT count(*) FROM handles h JOIN handles p
                        ON p.host = h.host AND p.handle_id = h.parent_handle_id
                      WHERE h.{IO} AND p.{IO}""")
 assert sum(line.startswith("IO_HANDLE ") and "Parent: UNDEFINED" not in line for line in printed("-G")) == parents
-print(sum(events.values()))
+print(json.dumps(events))

@@ -29,11 +29,13 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Scrapes `target` every second.
-    pub fn start(work: &Path, target: SocketAddr) -> Self {
+    /// Scrapes `target`, and evaluates the rules of a file, every second.
+    pub fn start(work: &Path, target: SocketAddr, rules: &Path) -> Self {
         let config = work.join("prometheus.yml");
         let text = format!(
-            "global: {{scrape_interval: 1s, scrape_timeout: 1s}}\nscrape_configs:\n  - job_name: iotrace\n    static_configs: [{{targets: ['{target}']}}]\n"
+            "global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}}\nrule_files: ['{}']\n\
+             scrape_configs:\n  - job_name: iotrace\n    static_configs: [{{targets: ['{target}']}}]\n",
+            rules.display()
         );
         fs::write(&config, text).unwrap();
         // A port that was free a moment ago.
@@ -79,6 +81,16 @@ impl Prometheus {
         let samples = self.samples(query);
         assert!(samples.len() <= 1, "{query}: {samples:?}");
         samples.into_values().next()
+    }
+
+    /// The rules that it has evaluated: name, health (`ok`, `err`, `unknown`) and error.
+    pub fn rules(&self) -> Vec<[String; 3]> {
+        let answer = self.ask("/api/v1/rules").unwrap_or_default();
+        let groups = answer["groups"].as_array().into_iter().flatten();
+        let rules = groups.flat_map(|group| group["rules"].as_array().into_iter().flatten());
+        rules
+            .map(|rule| ["name", "health", "lastError"].map(|key| rule[key].as_str().unwrap_or_default().to_owned()))
+            .collect()
     }
 
     /// Type, unit and help of a metric, as it has understood them.

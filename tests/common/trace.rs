@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use iotrace_bpf::analysis::share::{HOOKS_NS, TRACING_NS};
+use iotrace_bpf::analysis::trace::share::{HOOKS_NS, TRACING_NS};
 use iotrace_bpf::rows::{
     Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric,
     Mount, Object, Process, Rollup, Row, Rpc, SEQ_BITS, Span, Stack, Thread, span_id,

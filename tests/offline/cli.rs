@@ -25,14 +25,17 @@ fn help_of_report() {
 
 #[test]
 fn wrong_usage_exits_with_2_and_a_reason() {
-    let cases: [(&[&str], &str); 40] = [
+    let cases: &[(&[&str], &str)] = &[
         (&["replay"], "<DIR>"),
         (&["replay", "d", "--where", "layer=hdf"], "at character 7 of \"layer=hdf\": no such layer"),
         (&["-p", "1", "--batch", "--where", "dur>10"], "expected a time with its unit"),
         (&["-p", "1", "-n", "3"], "--batch"),
         (&["-p", "1", "--json"], "--batch"),
-        (&["-p", "1", "--batch", "-d", "0"], "expected seconds from 0.1"),
-        (&[], "<COMMAND>..."),
+        (&["-p", "1", "--batch", "-d", "10ms"], "expected 100ms to 24h"),
+        (&["-p", "1", "--batch", "-d", "1"], "a time needs its unit: 1s, 1ms or 1m"),
+        (&[], "sudo iotrace-bpf -- COMMAND ARGS..."),
+        (&["-o", "d"], "<COMMAND>..."),
+        (&["repot", "d"], "Did you mean the command 'report'?"),
         (&["--frob", "--", "true"], "--frob"),
         (&["./app"], "A command to trace goes after --"),
         (&["-p", "abc"], "expected the number of a process"),
@@ -47,7 +50,14 @@ fn wrong_usage_exits_with_2_and_a_reason() {
         (&["probes", "generate"], "<LIB.so>"),
         (&["probes", "generate", "l.so", "--layer", "vfs"], "layers of libraries are: app, netcdf"),
         (&["--duration", "1y", "--", "true"], "unknown unit"),
-        (&["--ring-size", "1", "--", "true"], "expected 1M to 64G"),
+        (&["--duration", "30", "--", "true"], "a time needs its unit: 30s, 30ms or 30m"),
+        (&["--rotate-time", "60", "-o", "d", "--", "true"], "a time needs its unit: 60s, 60ms or 60m"),
+        (&["--stacks", "slow=10", "--", "true"], "a time needs its unit: 10s, 10ms or 10m"),
+        (&["--detail", "slow=hdf5:10", "--", "true"], "a time needs its unit: 10s, 10ms or 10m"),
+        (&["--flight", "30s", "-o", "d", "--trigger", "stuck=5", "--", "true"], "a time needs its unit: 5s, 5ms or 5m"),
+        (&["--ring-size", "1K", "--", "true"], "expected 1M to 64G"),
+        (&["--ring-size", "67108864", "--", "true"], "a size needs its unit (K, M, G or T): 16M, 1G"),
+        (&["--keep-size", "20", "-o", "d", "--", "true"], "a size needs its unit (K, M, G or T): 16M, 1G"),
         (&["--metrics", "9464", "--", "true"], "expected an address of this machine and a port"),
         (&["--metrics", "localhost:9464", "--", "true"], "expected an address of this machine and a port"),
         (&["--metrics", "127.0.0.1:99999", "--", "true"], "expected an address of this machine and a port"),
@@ -59,7 +69,7 @@ fn wrong_usage_exits_with_2_and_a_reason() {
         (&["--flight", "30s", "-o", "d", "--aggregate", "--", "true"], "cannot be used with"),
         (&["--trigger", "error", "-o", "d", "--", "true"], "--flight <TIME>"),
         (&["--flight", "30s", "-o", "d", "--trigger", "slow", "--", "true"], "triggers are: slow=TIME"),
-        (&["--flight", "30s", "-o", "d", "--flight-memory", "1", "--", "true"], "expected 1M to 64G"),
+        (&["--flight", "30s", "-o", "d", "--flight-memory", "1K", "--", "true"], "expected 1M to 64G"),
         (&["--quiet", "--batch", "--", "true"], "cannot be used with"),
         (&["--report", "r", "--flight", "30s", "-o", "d", "--", "true"], "have no report at the end"),
         (&["--report", "r", "--rotate-time", "1h", "-o", "d", "--", "true"], "have no report at the end"),
@@ -68,7 +78,104 @@ fn wrong_usage_exits_with_2_and_a_reason() {
         (&["probes", "frob"], "frob"),
     ];
     for (args, expected) in cases {
-        run(args).code(2).stderr(contains(expected)).stdout("");
+        run(args).code(2).stderr(contains(*expected)).stdout("");
+    }
+}
+
+#[test]
+fn each_kind_of_mistake_has_one_exit_status() {
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/mpi_hdf5");
+    let work = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = work.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (rules, power) = (file("rules.toml", "[no-rule]\noff = true\n"), file("power.toml", "[class.tape]\n"));
+    let (probes, options) = (file("probes.toml", "[[library]]\n"), file("options.toml", "frob = 1\n"));
+    let cases: &[(u8, &[&str])] = &[
+        (0, &["--help"]),
+        (0, &["-h"]),
+        (0, &["--version"]),
+        (0, &["help", "report"]),
+        (0, &["report", fixture]),
+        (0, &["rules", "show", "sync-per-record"]),
+        // A word or a value.
+        (2, &[]),
+        (2, &["--frob"]),
+        (2, &["probes"]),
+        (2, &["report"]),
+        (2, &["rules", "show", "sync-per-recrod"]),
+        (2, &["compare", fixture]),
+        (2, &["query", fixture, "--metric", "calls", "--by", "device", "--layer", "hdf5"]),
+        (2, &["export", fixture, "--to", "csv"]),
+        (2, &["export", fixture, "--to", "csv", "--table", "span"]),
+        (2, &["export", fixture, "--to", "otf2"]),
+        (2, &["report", fixture, "--format", "csv"]),
+        (2, &["report", fixture, "--json", "--section", "files"]),
+        (2, &["report", fixture, "--sort", "tmie"]),
+        (2, &["compare", fixture, fixture, "--fail-if", "tmie>1%"]),
+        (2, &["--layers", "app", "--", "true"]),
+        // A file of settings: wrong, or not there.
+        (2, &["--config", &options]),
+        (2, &["--config", "/no/such"]),
+        (2, &["report", fixture, "--rules", &rules]),
+        (2, &["report", fixture, "--rules", "/no/such"]),
+        (2, &["query", fixture, "--metric", "energy", "--power", &power]),
+        (2, &["query", fixture, "--metric", "energy", "--power", "/no/such"]),
+        (2, &["probes", "list", "--probes", &probes]),
+        (2, &["--probes", &probes, "--", "true"]),
+        // What was looked for was found.
+        (3, &["compare", fixture, fixture, "--fail-if", "time>-1%"]),
+        // Data that cannot be read, or not be written.
+        (125, &["report", "/no/such"]),
+        (125, &["compare", fixture, "/no/such"]),
+        (125, &["query", "/no/such", "--metric", "calls"]),
+        (125, &["export", fixture, "--to", "csv", "-o", "/"]),
+        (125, &["export", fixture, "--to", "csv", "--table", "spans", "-o", &rules]),
+        (125, &["probes", "check", "/no/such"]),
+        (125, &["repair", "/no/such"]),
+    ];
+    for (code, args) in cases {
+        let assert = run(args).code(i32::from(*code));
+        let (out, erred) = (&assert.get_output().stdout, &assert.get_output().stderr);
+        let erred = String::from_utf8_lossy(erred);
+        assert!(*code != 0 || (!out.is_empty() && erred.is_empty()), "{args:?}: {erred}");
+        assert!(!matches!(code, 2 | 125) || (out.is_empty() && !erred.is_empty()), "{args:?}: {erred}");
+        assert!(*code != 125 || erred.starts_with("iotrace-bpf: "), "{args:?}: {erred}");
+    }
+}
+
+#[test]
+fn the_short_help_and_the_guide_fit_a_screen() {
+    let short = stdout(&run(&["-h"]).success());
+    assert!((24..=40).contains(&short.lines().count()) && short.lines().all(|line| line.len() <= 80), "{short}");
+    let guide = String::from_utf8(run(&[]).get_output().stderr.clone()).unwrap();
+    assert_eq!(guide, iotrace_bpf::cli::help::GUIDE);
+}
+
+#[test]
+fn the_commands_that_symptoms_lead_through_are_right() {
+    let text = include_str!("../../docs/symptoms.md");
+    // A quoted text goes on in the lines below.
+    let typed = text.lines().filter_map(|line| line.strip_prefix("$ ")).filter(|line| !line.contains('"'));
+    let mut commands = 0;
+    for line in typed.filter_map(|line| line.trim_start_matches("sudo ").strip_prefix("iotrace-bpf ")) {
+        let line = line.split(" #").next().unwrap().trim_end().trim_end_matches(" &");
+        let words = ["iotrace-bpf"].into_iter().chain(line.split_whitespace());
+        let parsed = iotrace_bpf::config::parse(words.map(Into::into).collect());
+        assert!(parsed.is_ok(), "{line}: {parsed:?}");
+        commands += 1;
+    }
+    assert!(commands > 15, "{commands}");
+}
+
+#[test]
+fn messages_have_colours_only_where_there_is_a_terminal_that_wants_them() {
+    for args in [&["-h"][..], &["--help"], &["--frob"], &["doctor", "--help"]] {
+        let assert = run(args);
+        let output = assert.get_output();
+        assert!(!output.stdout.contains(&0x1b) && !output.stderr.contains(&0x1b), "{args:?}");
     }
 }
 
@@ -124,8 +231,8 @@ fn a_catalog_file_that_is_wrong_is_named_with_its_line() {
         .unwrap();
     let path = path.to_str().unwrap();
     let expected = format!("{path}:6: function \"f\": len: argument 12 is not read: 0 to 11 are");
-    run(&["probes", "list", "--probes", path]).code(125).stderr(contains(expected)).stdout("");
-    run(&["probes", "list", "--probes", "/no/such.toml"]).code(125).stderr(contains("cannot read /no/such.toml"));
+    run(&["probes", "list", "--probes", path]).code(2).stderr(contains(expected)).stdout("");
+    run(&["probes", "list", "--probes", "/no/such.toml"]).code(2).stderr(contains("cannot read /no/such.toml"));
 }
 
 #[test]

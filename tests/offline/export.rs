@@ -6,7 +6,7 @@ use crate::common::trace::Trace;
 use assert_cmd::Command;
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use iotrace_bpf::vocabulary::{Kind, Layer};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
 fn export(dir: &Path, args: &[&str]) -> Output {
@@ -156,6 +156,36 @@ print(*duckdb.sql(f'''SELECT (sum(self_ns) FILTER (flags & 4 = 0))::BIGINT, coun
     is_drawn(&dir, "wait", 3 * 700);
 }
 
+/// The release of speedscope that `cargo xtask test` fetches.
+fn speedscope() -> PathBuf {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("target");
+    let named = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("speedscope-");
+    let mut all = std::fs::read_dir(&target).unwrap().map(|entry| entry.unwrap().path());
+    let package =
+        all.find(named).unwrap_or_else(|| panic!("no speedscope in {}: run `cargo xtask test`", target.display()));
+    package.join("package")
+}
+
+/// Its table of functions in a browser: of each what it weighs, alone and with all inside it.
+#[test]
+fn speedscope_shows_the_same_weights() {
+    let work = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/html/speedscope.py");
+    for weight in ["time", "calls"] {
+        let out = export(&parallel(), &["--to", "folded", "--weight", weight]);
+        let folded = work.path().join(weight);
+        std::fs::write(&folded, &out.stdout).unwrap();
+        let mut command = std::process::Command::new(sql::python());
+        let shown = command.arg(&script).arg(speedscope()).arg(&folded).output().unwrap();
+        assert!(shown.status.success(), "{}", text(&shown.stderr));
+        let weights =
+            text(&out.stdout).lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<i64>().unwrap()).sum::<i64>();
+        let (functions, all) =
+            text(&shown.stdout).trim().split_once(' ').map(|(n, all)| (n.to_owned(), all.to_owned())).unwrap();
+        assert!(functions.parse::<usize>().unwrap() > 50 && all == weights.to_string(), "{weight}: {functions} {all}");
+    }
+}
+
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     for what in ["csv --table spans", "arrow --table spans", "folded", "perfetto"] {
@@ -171,18 +201,23 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 #[test]
 fn wrong_wishes_are_named() {
     let aggregate = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/aggregate");
-    for (dir, args, why) in [
-        (parallel(), vec!["--to", "csv"], "give a directory for all tables"),
-        (parallel(), vec!["--to", "arrow"], "one table: --table spans"),
-        (parallel(), vec!["--to", "csv", "--table", "span"], "no table span; tables are: spans"),
-        (parallel(), vec!["--to", "csv", "-o", "/"], "cannot create /"),
-        (parallel(), vec!["--to", "folded", "--table", "spans"], "leave --table out"),
-        (parallel(), vec!["--to", "perfetto", "--table", "spans"], "leave --table out"),
-        (aggregate.clone(), vec!["--to", "folded"], "recorded with --aggregate"),
-        (aggregate, vec!["--to", "perfetto"], "recorded with --aggregate"),
-        ("/nowhere".into(), vec!["--to", "folded"], "/nowhere"),
+    for (code, dir, args, why) in [
+        (2, parallel(), vec!["--to", "csv"], "give a directory for all tables"),
+        (2, parallel(), vec!["--to", "arrow"], "one table: --table spans"),
+        (
+            2,
+            parallel(),
+            vec!["--to", "csv", "--table", "span"],
+            "no table span (did you mean \"spans\"?); tables are: spans",
+        ),
+        (125, parallel(), vec!["--to", "csv", "-o", "/"], "cannot create /"),
+        (2, parallel(), vec!["--to", "folded", "--table", "spans"], "leave --table out"),
+        (2, parallel(), vec!["--to", "perfetto", "--table", "spans"], "leave --table out"),
+        (125, aggregate.clone(), vec!["--to", "folded"], "recorded with --aggregate"),
+        (125, aggregate, vec!["--to", "perfetto"], "recorded with --aggregate"),
+        (125, "/nowhere".into(), vec!["--to", "folded"], "/nowhere"),
     ] {
         let out = export(&dir, &args);
-        assert!(out.status.code() == Some(125) && text(&out.stderr).contains(why), "{args:?}: {}", text(&out.stderr));
+        assert!(out.status.code() == Some(code) && text(&out.stderr).contains(why), "{args:?}: {}", text(&out.stderr));
     }
 }

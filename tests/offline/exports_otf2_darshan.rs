@@ -5,8 +5,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::common::trace::{Trace, file, handle, meta, process};
 use crate::common::{exports, sql};
 use crate::sql_command::dataset;
+use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
+use iotrace_bpf::vocabulary::{Kind, Layer, flag};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -22,7 +25,104 @@ fn otf2_print_counts_what_was_recorded() {
     // Of names that quotes and patterns are made of, too.
     let dir = work.path().join("it's[1]*");
     dataset(&dir);
-    assert!(exports::otf2(&dir, work.path()) > 10_000);
+    let events = exports::otf2(&dir, work.path());
+    assert!(events["ENTER"].as_u64().unwrap() > 10_000 && events["IO_OPERATION_BEGIN"].as_u64().unwrap() > 1000);
+}
+
+/// Writes what `fill` makes of a trace with a process of a file that is open.
+fn made(dir: &Path, fill: impl FnOnce(&mut Trace)) {
+    let options = Options { path: dir, host: "vm", force: false, owner: None, views: VIEWS };
+    let mut writer = DatasetWriter::create(options).unwrap();
+    let mut trace = Trace::default();
+    trace.row(meta("t0_ns", "0"));
+    trace.row(meta("t0_wall_ns", "1700000000000000000"));
+    for row in [process(1, Some(0)), file(1, "/data/a"), handle(1, None, Layer::Syscall, 1, None)] {
+        trace.row(row);
+    }
+    trace.row(handle(2, Some(1), Layer::Mpiio, 1, None));
+    fill(&mut trace);
+    trace.finish().into_iter().for_each(|row| writer.push(row).unwrap());
+    writer.finish().unwrap();
+}
+
+#[test]
+fn every_kind_of_event_is_counted_by_otf2_print() {
+    let work = tempfile::tempdir().unwrap();
+    let dir = work.path().join("run.iotrace");
+    made(&dir, |trace| {
+        let mut at = 0;
+        let mut call = |trace: &mut Trace, op: &'static str, kind, cmd, arg: Option<i64>, errno| {
+            at += 100;
+            let layer = if op.starts_with("MPI") { Layer::Mpiio } else { Layer::Syscall };
+            let number = trace.call(1, None, (layer, op, kind), at, 50);
+            let span = trace.edit(number);
+            (span.cmd, span.arg, span.errno, span.file_id) = (cmd, arg, errno, Some(1));
+            span.handle_id = Some(if layer == Layer::Mpiio { 2 } else { 1 });
+            span.offset = (kind == Kind::Seek).then_some(arg.unwrap_or_default());
+            (number, span.span_id)
+        };
+        // EAGAIN and EINTR; locks that the dataset does not have the kind of.
+        for (op, cmd, arg, errno) in [
+            ("flock", "LOCK_SH", 1, 0),
+            ("flock", "LOCK_EX", 6, 11),
+            ("flock", "LOCK_UN", 8, 0),
+            ("fcntl", "F_SETLKW", 1, 0),
+            ("fcntl", "F_SETLK", 0, 11),
+            ("fcntl", "F_OFD_SETLKW", 0, 4),
+            ("fcntl", "F_OFD_SETLK", 2, 0),
+            ("fcntl", "F_SETFL", 0o2000, 0),
+            ("fcntl", "F_SETFD", 1, 0),
+        ] {
+            call(trace, op, Kind::Other, Some(cmd), Some(arg), errno);
+        }
+        call(trace, "fcntl", Kind::Other, Some("F_SETLK"), None, 0);
+        for (op, cmd) in [
+            ("lseek", "SEEK_SET"),
+            ("lseek", "SEEK_DATA"),
+            ("MPI_File_seek", "MPI_SEEK_SET"),
+            ("MPI_File_seek", "MPI_SEEK_CUR"),
+            ("MPI_File_seek_shared", "MPI_SEEK_END"),
+        ] {
+            call(trace, op, Kind::Seek, Some(cmd), Some(4096), 0);
+        }
+        call(trace, "MPI_File_seek", Kind::Seek, None, Some(4096), 0);
+        call(trace, "unlink", Kind::Meta, None, None, 0);
+        // An operation that is tested twice before it is complete, and one that was cancelled.
+        for (op, errno) in [("MPI_File_iwrite_at", 0), ("io_uring.write", 125)] {
+            let (number, id) = call(trace, op, Kind::Write, None, None, errno);
+            for found in [0, 0, 1] {
+                let (test, _) = call(trace, "MPI_Test", Kind::Wait, None, Some(found), 0);
+                trace.edit(test).async_id = Some(id);
+            }
+            let span = trace.edit(number);
+            (span.flags, span.async_id, span.dur_ns, span.bytes) =
+                (flag::NONBLOCKING | flag::ASYNC, Some(id), 350, Some(10));
+        }
+        let read = trace.call(1, None, (Layer::Syscall, "read", Kind::Read), 9000, 50);
+        trace.moved(read, 1, 7);
+    });
+    let events = exports::otf2(&dir, work.path());
+    for (event, number) in [
+        ("IO_ACQUIRE_LOCK", 2),
+        ("IO_TRY_LOCK", 3),
+        ("IO_RELEASE_LOCK", 2),
+        ("IO_SEEK", 5),
+        ("IO_CHANGE_FLAGS", 2),
+        ("IO_DELETE_FILE", 1),
+        ("IO_OPERATION_TEST", 4),
+        ("IO_OPERATION_ISSUED", 2),
+        ("IO_OPERATION_CANCELLED", 1),
+        ("IO_OPERATION_COMPLETE", 2),
+    ] {
+        assert_eq!(events[event], number, "{event}");
+    }
+    let archive = work.path().join("export.otf2/traces.otf2");
+    let out = Command::new("otf2-print").arg(archive).output().unwrap();
+    let printed = text(&out.stdout);
+    let released = printed.lines().filter(|line| line.starts_with("IO_RELEASE_LOCK")).map(str::to_owned);
+    let released: Vec<_> = released.map(|line| line.rsplit_once("Type: ").unwrap().1.to_owned()).collect();
+    // What was taken last, and not what was only asked for.
+    assert_eq!(released, ["SHARED", "EXCLUSIVE"]);
 }
 
 /// The program is `tests/programs/demo.c` on two ranks.
@@ -33,6 +133,8 @@ fn pydarshan_reads_the_counters_of_a_known_program() {
     dataset(&dir);
     let (_, log) = exports::darshan(&dir, work.path());
     assert_eq!(log["job"]["nprocs"], 2);
+    // Records that were compared call by call.
+    assert!(log["compared"].as_u64().unwrap() > 5, "{}", log["compared"]);
     let ranks = 2;
     let lines: usize =
         (0..ranks).flat_map(|rank| (0..500).map(move |line| format!("rank {rank} line {line}\n").len())).sum();

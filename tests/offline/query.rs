@@ -428,6 +428,25 @@ fn nothing_that_fits_is_an_empty_table() {
 }
 
 #[test]
+fn a_function_that_nothing_called_is_suggested_where_it_is_misspelt() {
+    let (_dir, path) = recorded("mpi_hdf5");
+    for (args, meant) in [
+        (&["--op", "H5Dwrit"][..], Some("H5Dwrite")),
+        (&["--inside", "H5Dwrit"], Some("H5Dwrite")),
+        (&["--op", "ncmpi_put_vara_all"], None),
+        (&["--op", "H5Dwrit*", "--where", "dur>1h"], None),
+    ] {
+        let output = ask(&path, &[&["--metric", "calls"], args].concat());
+        let note = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{note}");
+        let hint = meant.map(|name| format!("(did you mean {name:?}?)"));
+        assert!(note.contains("nothing in the trace fulfils the conditions"), "{args:?}: {note}");
+        assert_eq!(note.contains("did you mean"), hint.is_some(), "{args:?}: {note}");
+        assert!(hint.is_none_or(|hint| note.contains(&hint)), "{args:?}: {note}");
+    }
+}
+
+#[test]
 fn wrong_usage_is_named_and_exits_with_2() {
     let (dir, path) = recorded("mpi_hdf5");
     for (args, why) in [
@@ -454,6 +473,6 @@ fn wrong_usage_is_named_and_exits_with_2() {
     let power = dir.path().join("watts.toml");
     std::fs::write(&power, "[class.tape]\nactive = 1\nidle = 1\n").unwrap();
     let output = ask(&path, &["--metric", "energy", "--power", power.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(125));
+    assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("classes are hdd, ssd, nvme"));
 }

@@ -101,8 +101,18 @@ fn of(s: &Sums) -> (i64, i64, i64, i64) {
 }
 
 /// Of what each table shows, and how many tables it is beside.
-const TABLES: [(&str, usize); 9] =
-    [("1o", 3), ("2", 1), ("3", 1), ("3/file=demo.h5\n\n", 3), ("4", 1), ("4\n", 3), ("5", 1), ("7", 1), ("8", 3)];
+const TABLES: [(&str, usize); 10] = [
+    ("1o", 3),
+    ("2", 1),
+    ("2f", 2),
+    ("3", 1),
+    ("3/file=demo.h5\n\n", 3),
+    ("4", 1),
+    ("4\n", 3),
+    ("5", 1),
+    ("7", 1),
+    ("8", 3),
+];
 
 #[test]
 fn every_table_and_its_rows_are_asked_in_sql() {

@@ -24,6 +24,9 @@ fcntl.fcntl(fd, fcntl.F_GETLK, lock)
 for owned in (fcntl.F_OFD_SETLK, fcntl.F_OFD_SETLKW):
     fcntl.fcntl(fd, owned, lock)
 fails(fcntl.fcntl, other, fcntl.F_OFD_SETLK, lock)
+fcntl.flock(fd, fcntl.LOCK_SH)
+fails(fcntl.flock, other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+fcntl.flock(fd, fcntl.LOCK_UN)
 
 fcntl.fcntl(fd, fcntl.F_SETFL, os.O_APPEND | os.O_NONBLOCK)
 fcntl.fcntl(fd, fcntl.F_GETFL)

@@ -7,18 +7,18 @@ use std::path::Path;
 
 /// Top-level modules from below to the top. Each uses those of rows before its own.
 const ROWS: &[&[&str]] = &[
-    &["vocabulary", "text", "hist", "paths", "sudo", "skel"],
+    &["vocabulary", "text", "hist", "paths", "sudo", "skel", "units", "usage"],
     &["catalog", "node", "notices"],
     &["rows"],
     &["event", "inflight"],
     &["correlate", "loader"],
     &["analysis"],
     &["export"],
-    &["summary", "metrics", "compare"],
+    &["summary", "metrics", "compare", "runs"],
     &["cluster"],
     &["batch", "query", "tui"],
     &["cli"],
-    &["config", "probes", "rules"],
+    &["config", "manual", "probes", "rules"],
     &["doctor"],
     &["record"],
     &["replay", "sql", "top"],

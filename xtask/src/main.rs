@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask setup | demo | test | fuzz | vm | bench | soak | cases | lint | vmlinux`.
+//! The project's own commands: `cargo xtask setup | demo | test | fuzz | vm | bench | soak | cases | dist | lint | vmlinux`.
 //!
 //! Builds without any library of the system, so that it can install those that the tracer needs.
 
@@ -6,6 +6,7 @@ mod arrows;
 mod bench;
 mod cases;
 mod demo;
+mod dist;
 mod fuzz;
 mod lint;
 #[path = "../../tests/common/programs.rs"]
@@ -15,6 +16,7 @@ mod prose;
 mod setup;
 mod shell;
 mod soak;
+mod speedscope;
 mod test;
 mod venv;
 mod vm;
@@ -80,6 +82,8 @@ enum Task {
     Soak(soak::Wish),
     /// Trace programs of known cause, and compare what the report says with what mending saves; needs root
     Cases(cases::Wish),
+    /// Build a static tracer, and packages of it: .tar.gz, .deb, .rpm
+    Dist(dist::Wish),
     /// Check the format of Rust and C, clippy, and the documentation; any warning is a failure
     Lint,
     /// Make `bpf/vmlinux/x86_64/vmlinux.h` anew from the running kernel's types
@@ -122,6 +126,7 @@ fn run(task: Task) -> Result<()> {
         Task::Fuzz { seconds, target } => fuzz::run(&tree, seconds, target.as_deref()),
         Task::Soak(wish) => soak::run(&tree, &wish),
         Task::Cases(wish) => cases::run(&tree, &wish),
+        Task::Dist(wish) => dist::run(&tree, &wish),
         Task::Lint => lint::run(&tree),
         Task::Vmlinux => vmlinux::run(&tree.root),
     }

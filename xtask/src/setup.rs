@@ -101,6 +101,16 @@ pub const PACKAGES: &[Package] = &[
     package("git", "git", Sign::Program("git"), "the tests trace it"),
     package("sqlite3", "sqlite", Sign::Program("sqlite3"), "the tests trace it"),
     PERF,
+    // What packages are made and tested with.
+    package("rpm", "rpm-build", Sign::Program("rpmbuild"), "makes and reads packages"),
+    package("rpm2cpio", "rpm", Sign::Program("rpm2cpio"), "the tests unpack a package with it"),
+    package("cpio", "cpio", Sign::Program("cpio"), "the same"),
+    package("dpkg", "dpkg", Sign::Program("dpkg-deb"), "makes and reads packages"),
+    package("mmdebstrap", "mmdebstrap", Sign::Program("mmdebstrap"), "the tree in which the tests install one"),
+    package("man-db", "man-db", Sign::Program("man"), "the tests read the manual with it"),
+    package("mandoc", "mandoc", Sign::Program("mandoc"), "checks the manual"),
+    package("fish", "fish", Sign::Program("fish"), "the tests ask it for completions"),
+    package("zsh", "zsh", Sign::Program("zsh"), "the same"),
     package("procps", "procps-ng", Sign::Program("ps"), "the tests look at processes"),
 ];
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::vm::doc;
-use crate::{Tree, fuzz, setup, shell, venv};
+use crate::{Tree, fuzz, setup, shell, speedscope, venv};
 
 /// Names the file in which live tests note how each layer was probed (tests/common/live.rs).
 const NOTES: &str = "IOTRACE_TEST_TIERS";
@@ -21,6 +21,7 @@ pub fn run(tree: &Tree, no_live: bool, args: &[String]) -> Result<()> {
     }
     setup::packages(setup::PACKAGES)?;
     venv::make(tree)?;
+    speedscope::make(tree)?;
     if no_live {
         println!("\n*** LEFT OUT: the live tests, which alone show that tracing works\n");
     }

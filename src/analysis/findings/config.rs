@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 
 use crate::analysis::findings::own::OwnRule;
 use crate::analysis::findings::rules::{RULES, Rule};
+use crate::usage::hint;
 
 /// As in the file: a table for each rule.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +37,11 @@ impl Config {
     }
 
     fn parse(text: &str) -> Result<Self> {
-        let rules: BTreeMap<String, Settings> = toml::from_str(text)?;
+        // Its own words would show the line, which may be of a file that is no file of rules and not for everybody.
+        let rules: BTreeMap<String, Settings> = toml::from_str(text).map_err(|e| {
+            let before = e.span().and_then(|at| text.get(..at.start)).unwrap_or_default();
+            anyhow!("line {}: {}", before.matches('\n').count() + 1, e.message())
+        })?;
         let mut config = Self::default();
         for (id, settings) in rules {
             let known = RULES.iter().find(|rule| rule.id == id);
@@ -54,13 +59,17 @@ impl Config {
                     continue;
                 }
                 (None, _) => {
-                    bail!("there is no rule {id}: `iotrace-bpf rules` lists them; a rule of your own needs sql")
+                    let similar = hint(&id, RULES.iter().map(|rule| rule.id));
+                    bail!(
+                        "there is no rule {id}{similar}: `iotrace-bpf rules` lists them; a rule of your own needs sql"
+                    )
                 }
             };
             for name in settings.thresholds.keys() {
                 if !rule.thresholds.iter().any(|threshold| threshold.name == name) {
                     let known: Vec<_> = rule.thresholds.iter().map(|threshold| threshold.name).collect();
-                    bail!("rule {id} has no threshold {name}; it has {}", known.join(", "));
+                    let similar = hint(name, &known);
+                    bail!("rule {id} has no threshold {name}{similar}; it has {}", known.join(", "));
                 }
             }
             config.rules.insert(id, settings);
@@ -97,10 +106,16 @@ mod tests {
     fn rules_and_thresholds_that_do_not_exist_are_named() {
         let error = |text| Config::parse(text).unwrap_err().to_string();
         assert!(error("[fsync]\ncalls = 1\n").contains("no rule fsync"));
-        assert!(error("[sync-per-record]\ncall = 1\n").contains("no threshold call; it has calls"));
+        assert!(
+            error("[sync-per-record]\ncall = 1\n")
+                .contains("no threshold call (did you mean \"calls\"?); it has calls")
+        );
+        assert!(error("[sync-per-recrod]\ncalls = 1\n").contains("did you mean \"sync-per-record\"?"));
         assert!(error("[sync-per-record]\ncalls = \"x\"\n").contains("invalid type"));
         assert!(error("[reread]\nsql = \"FROM spans\"\n").contains("name yours otherwise"));
         assert!(error("[mine]\nsql = \"FROM spans\"\ncalls = 3\n").contains("none of sql, advice and off"));
+        // The text of a file that is none of rules is not shown.
+        assert_eq!(error("[reread]\nsecret:*:1\n"), "line 2: key with no value, expected `=`");
     }
 
     #[test]

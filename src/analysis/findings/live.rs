@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use roaring::RoaringBitmap;
 
 use crate::HashMap;
-use crate::analysis::coverage::Layers;
 use crate::analysis::findings::groups::Groups;
 use crate::analysis::findings::run::Others;
 use crate::analysis::findings::{Config, Evaluated, Findings, Names, Trace};
-use crate::analysis::losses::Losses;
 use crate::analysis::nesting::Enclosing;
-use crate::analysis::share::Tracing;
+use crate::analysis::trace::coverage::Layers;
+use crate::analysis::trace::losses::Losses;
+use crate::analysis::trace::share::Tracing;
 use crate::rows::{Block, FileRollup, Row, Span};
 
 /// Calls are forgotten by the slice, in ns.

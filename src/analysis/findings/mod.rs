@@ -24,12 +24,12 @@ use roaring::RoaringBitmap;
 use serde::Serialize;
 
 use crate::HashMap;
-use crate::analysis::coverage::LayerCoverage;
 use crate::analysis::files::described;
-use crate::analysis::losses::Losses;
 use crate::analysis::nesting::Enclosing;
-use crate::analysis::share::TRUSTED_SHARE;
-use crate::analysis::source::{IdKind, Source};
+use crate::analysis::trace::coverage::LayerCoverage;
+use crate::analysis::trace::losses::Losses;
+use crate::analysis::trace::share::TRUSTED_SHARE;
+use crate::analysis::trace::source::{IdKind, Source};
 use crate::rows::{Block, FileRollup, Span};
 use crate::text::percent;
 use crate::vocabulary::{LAYERS, Layer};
@@ -226,7 +226,8 @@ impl Evaluated {
             let mut case = Case::new(&mut groups, &run, &thresholds);
             found.extend((rule.find)(&mut case).into_iter().map(|found| (rule, found)));
         }
-        out.calls_s = groups.all.iter().map(|g| lanes::seconds(&run.lane, g, g.total())).sum();
+        // The sum of nothing is -0.
+        out.calls_s = groups.all.iter().map(|g| lanes::seconds(&run.lane, g, g.total())).sum::<f64>() + 0.0;
         out.unexplained_s = groups.all.iter().map(|g| lanes::seconds(&run.lane, g, g.left(&IN_CALLS))).sum();
         out.trusted = trace.tracing.is_none_or(|share| share <= TRUSTED_SHARE);
         Self { groups, run, found, out }

@@ -23,7 +23,7 @@ fn flush(thread: u32, seq: u32, start: i64, ms: i64) -> Span {
 
 fn covered(attached: &[Layer]) -> Vec<LayerCoverage> {
     let mut rows: Vec<Row> = Vec::new();
-    let mut coverage = crate::analysis::coverage::coverage(&mut rows).unwrap().0;
+    let mut coverage = crate::analysis::trace::coverage::coverage(&mut rows).unwrap().0;
     for layer in &mut coverage {
         let seen = attached.iter().any(|known| known.name() == layer.layer);
         (layer.attached, layer.probes) = if seen { (1, 1) } else { (0, layer.probes) };

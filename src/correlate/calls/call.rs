@@ -29,15 +29,16 @@ pub fn columns(row: &Row, call: &Call) -> CallColumns {
     let plain = matches!(row.role(), Role::Use | Role::None);
     let ok = succeeded(call);
     let (cmd, arg) = argument(row, call);
-    let seeks = row.argument() == Argument::Seek;
-    let len = call.len.map(count).filter(|_| !seeks && row.argument() != Argument::Command);
+    // What a call was given is no number of bytes.
+    let given = !matches!(row.argument(), Argument::Nothing | Argument::Descriptor | Argument::Outcome);
+    let len = call.len.map(count).filter(|_| !given);
     let asynchronous = row.asynchronous() != Async::No;
     // The bytes of an operation are known when it completes; the call that waits for it moves none itself.
     let submits = matches!(row.asynchronous(), Async::Submit | Async::SubmitOf | Async::SubmitList | Async::Begin);
     // Where a stream stood is no number of bytes.
     let counts = row.hints() != Hints::Len && values.len != Src::StreamPos;
     let len = len.filter(|_| (submits || !asynchronous) && counts);
-    let returned = call.got.map(count).filter(|_| ok && plain && !seeks);
+    let returned = call.got.map(count).filter(|_| ok && plain && !given);
     let got = returned.filter(|_| !asynchronous);
     // Calls about shapes and variables have no offset and no number of bytes.
     let describes = row.effect() != Effect::Nothing || row.meaning() != Meaning::Nothing;
@@ -111,21 +112,58 @@ fn argument(row: &Row, call: &Call) -> (Option<&'static str>, Option<i64>) {
         Argument::Nothing => (None, None),
         Argument::Command => {
             let Some(len) = call.len else { return (None, None) };
-            let (number, value) = (len as u32, (len >> 32) as i32);
-            let known = COMMANDS.iter().find(|(n, ..)| *n == number);
+            let known = command(len);
+            let value = (len >> 32) as i32;
             (known.map(|(_, name, _)| *name), known.filter(|(.., takes)| *takes).map(|_| i64::from(value)))
         }
-        Argument::Seek => {
-            let whence = call.got.and_then(|n| WHENCE.get(usize::try_from(n).ok()?).copied());
-            (whence, call.len.map(|offset| offset as i64))
+        Argument::RecordLock => {
+            let name = call.len.and_then(command).map(|(_, name, _)| *name);
+            (name, call.got.map(|lock| i64::from(lock as i16)))
+        }
+        Argument::Flock => {
+            let operation = call.got.map(|operation| operation as i32);
+            let name = FLOCK.iter().find(|(n, _)| operation.is_some_and(|operation| operation & !LOCK_NB == *n));
+            (name.map(|(_, name)| *name), operation.map(i64::from))
+        }
+        Argument::Seek => (whence(row, call), call.len.map(|offset| offset as i64)),
+        Argument::StreamSeek => {
+            let whence = whence(row, call);
+            // The offset itself is not recorded: it follows from where the stream stood and stands.
+            let offset = match (whence, call.off.filter(|_| succeeded(call))) {
+                (Some("SEEK_SET"), Some(after)) => Some(after as i64),
+                (Some("SEEK_CUR"), Some(after)) => call.len.map(|before| after.wrapping_sub(before) as i64),
+                _ => None,
+            };
+            (whence, offset)
         }
         Argument::Descriptor => (None, call.off.map(|old| i64::from(old as i32))),
         Argument::Outcome => (None, call.off.filter(|_| succeeded(call)).map(|found| found as i64)),
     }
 }
 
-/// What `lseek` counts from: include/uapi/linux/fs.h.
-const WHENCE: [&str; 5] = ["SEEK_SET", "SEEK_CUR", "SEEK_END", "SEEK_DATA", "SEEK_HOLE"];
+/// A command of `fcntl`, from itself and its argument above it.
+fn command(len: u64) -> Option<&'static (u32, &'static str, bool)> {
+    COMMANDS.iter().find(|(number, ..)| *number == len as u32)
+}
+
+/// What an offset counts from.
+fn whence(row: &Row, call: &Call) -> Option<&'static str> {
+    let table = if row.layer == Layer::Mpiio { &MPI_WHENCE[..] } else { &WHENCE[..] };
+    // The standard ABI of MPI has numbers of its own.
+    let given = call.got.filter(|_| row.family != Family::MpiAbi)? as i32;
+    table.iter().find(|(number, _)| *number == given).map(|(_, name)| *name)
+}
+
+/// include/uapi/linux/fs.h
+const WHENCE: [(i32, &str); 5] =
+    [(0, "SEEK_SET"), (1, "SEEK_CUR"), (2, "SEEK_END"), (3, "SEEK_DATA"), (4, "SEEK_HOLE")];
+
+/// `mpi.h` of Open MPI and of MPICH.
+const MPI_WHENCE: [(i32, &str); 3] = [(600, "MPI_SEEK_SET"), (602, "MPI_SEEK_CUR"), (604, "MPI_SEEK_END")];
+
+/// Operations of `flock`, and the flag with which it does not wait: include/uapi/asm-generic/fcntl.h.
+const FLOCK: [(i32, &str); 3] = [(1, "LOCK_SH"), (2, "LOCK_EX"), (8, "LOCK_UN")];
+const LOCK_NB: i32 = 4;
 
 /// Commands of `fcntl`, and whether the argument is a number: include/uapi/asm-generic/fcntl.h,
 /// include/uapi/linux/fcntl.h.
@@ -284,12 +322,36 @@ mod tests {
         assert_eq!(of("lseek", seek(0)), (Some("SEEK_END"), Some(-10), Some(90), None, None));
         assert_eq!(of("lseek", seek(-22)), (Some("SEEK_END"), Some(-10), Some(-22), None, None));
         let command = |number: u64, value: u64| Call { len: Some(number | value << 32), ..call(0, 1, 0, 0, 1) };
-        let other = "fcntl on locks and flags";
-        assert_eq!(of(other, command(7, 0xffff_1234)), (Some("F_SETLKW"), None, Some(0), None, None));
+        let other = "fcntl on flags";
+        let lock = |number: u64, kind: u64| Call { got: Some(kind), ..command(number, 0xffff_1234) };
+        // SEEK_END above F_WRLCK; a pointer that cannot be read.
+        assert_eq!(of("fcntl F_SETLK", lock(7, 0x2_0001)), (Some("F_SETLKW"), Some(1), Some(0), None, None));
+        assert_eq!(of("fcntl F_OFD_SETLK", command(37, 0)), (Some("F_OFD_SETLK"), None, Some(0), None, None));
+        assert_eq!(of(other, command(14, 1)), (Some("F_SETLKW"), None, Some(0), None, None));
+        let flock = |operation| of("flock", Call { got: Some(operation), ..call(0, 1, 0, 0, 1) });
+        assert_eq!(flock(6), (Some("LOCK_EX"), Some(6), Some(0), None, None));
+        assert_eq!(flock(8), (Some("LOCK_UN"), Some(8), Some(0), None, None));
+        assert_eq!(flock(99), (None, Some(99), Some(0), None, None));
         assert_eq!(of(other, command(4, 0o2000)), (Some("F_SETFL"), Some(0o2000), Some(0), None, None));
         assert_eq!(of(other, command(4000, 1)), (None, None, Some(0), None, None));
         let dup = Call { off: Some(5), handle: Some(9), ..call(0, 1, 0, 0, 1) };
         assert_eq!(of("dup", dup), (None, Some(5), Some(9), None, None));
+    }
+
+    #[test]
+    fn seeks_of_libraries_have_what_they_count_from() {
+        let of = |symbol: &str, status: i32, whence: i32, before: i64, after: i64| {
+            let (off, len, got) = (Some(after as u64), Some(before as u64), Some(whence as u64));
+            let f = of(symbol, Call { status, off, len, got, ..call(0, 1, 0, 0, 1) });
+            (f.cmd, f.arg, f.offset, f.bytes, f.req_bytes, f.ret)
+        };
+        assert_eq!(of("fseek", 0, 0, 7, 90), (Some("SEEK_SET"), Some(90), Some(90), None, None, Some(0)));
+        assert_eq!(of("fseeko", 0, 1, 100, 90), (Some("SEEK_CUR"), Some(-10), Some(90), None, None, Some(0)));
+        assert_eq!(of("fseeko64", 0, 2, 7, 90), (Some("SEEK_END"), None, Some(90), None, None, Some(0)));
+        assert_eq!(of("fseek", -1, 0, 7, 7), (Some("SEEK_SET"), None, None, None, None, Some(-1)));
+        let seek = "MPI_File_seek";
+        assert_eq!(of(seek, 0, 602, -8, -8), (Some("MPI_SEEK_CUR"), Some(-8), Some(-8), None, None, Some(0)));
+        assert_eq!(of(seek, 0, 601, 5, 5), (None, Some(5), Some(5), None, None, Some(0)));
     }
 
     #[test]

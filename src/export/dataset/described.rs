@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use crate::analysis::share::{HOOKS_NS, TRACING_NS};
+use crate::analysis::trace::share::{HOOKS_NS, TRACING_NS};
 use crate::rows::{
     CallPath, Coverage, File, FilePath, Handle, Meta, Metric, Mount, Object, Process, Row, SEQ_BITS, Thread,
 };

@@ -2,6 +2,7 @@
 //! that another user has made there.
 
 use crate::export::files::safe_open::{is_link, is_trusted, no_parent, walk, with_rights_of};
+use crate::sudo::invoking_user;
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, FcntlArg, OFlag, fcntl, openat, readlinkat};
@@ -11,7 +12,7 @@ use nix::unistd::geteuid;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, fchown};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, fchown, lchown};
 use std::path::{Path, PathBuf};
 
 /// Links that one path may lead through, as in the kernel (`MAXSYMLINKS`).
@@ -46,6 +47,34 @@ pub fn create_file(path: &Path, owner: Option<(u32, u32)>, privileged: bool) -> 
         }
     }
     bail!("{}: too many symbolic links", path.display())
+}
+
+/// Makes the file `path`, which must not be there yet. Under sudo it belongs to the caller, as what a trace writes does.
+///
+/// # Errors
+/// When there is such a file, or it cannot be made.
+pub fn create_new_file(path: &Path) -> Result<File> {
+    let what = || format!("cannot create {}", path.display());
+    let file = File::create_new(path).with_context(what)?;
+    if let Some((uid, gid)) = invoking_user() {
+        fchown(&file, Some(uid), Some(gid)).with_context(what)?;
+    }
+    Ok(file)
+}
+
+/// Under sudo the caller gets a file or directory that was just made, with all that is in it.
+///
+/// # Errors
+/// When its owner cannot be changed.
+pub fn give_to_caller(path: &Path) -> Result<()> {
+    let Some((uid, gid)) = invoking_user() else { return Ok(()) };
+    let what = || format!("cannot give {} to user {uid}", path.display());
+    if path.symlink_metadata().with_context(what)?.is_dir() {
+        for entry in std::fs::read_dir(path).with_context(what)? {
+            give_to_caller(&entry.with_context(what)?.path())?;
+        }
+    }
+    lchown(path, Some(uid), Some(gid)).with_context(what)
 }
 
 enum Reached {

@@ -254,7 +254,9 @@ impl FlightWriter {
     pub fn finish(mut self) -> Result<()> {
         self.to = None;
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        thread.join().map_err(|_| anyhow!("the thread for datasets panicked"))?
+        thread.join().map_err(|_| {
+            anyhow!("the thread for datasets panicked: a bug of iotrace-bpf; please report the lines above")
+        })?
     }
 
     /// Calls in flight as rows. The call that waits for a request of a device stands for it.

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::HashMap;
 use crate::analysis::nesting::Nesting;
-use crate::analysis::source::Source;
+use crate::analysis::trace::source::Source;
 use crate::export::formats::Weight;
 use crate::rows::{PARTS, Span};
 use crate::vocabulary::{Layer, flag};

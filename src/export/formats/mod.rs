@@ -1,19 +1,21 @@
 //! `export`: a dataset in the formats of other programs. Rows are streamed: memory does not grow with their number.
 
 mod folded;
+mod hive;
 mod perfetto;
 mod script;
 mod tables;
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 
 use crate::export::TABLES;
+use crate::export::files::file::create_new_file;
 use crate::export::report::Union;
+use crate::usage::{bail, hint};
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -28,6 +30,9 @@ pub enum Format {
     Perfetto,
     /// An archive of OTF2 with I/O records, a new directory: for Vampir, Cube and otf2-print
     Otf2,
+    /// A tree of directories by date and node, in which DuckDB, Spark and Polars read what a query needs; adds to one that is
+    /// there
+    Hive,
     /// A log of Darshan: for `PyDarshan`, darshan-parser and Drishti
     Darshan,
 }
@@ -62,7 +67,7 @@ pub struct Wish<'a> {
 /// When there is no dataset, what is asked for does not go together, or nothing can be written.
 pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
     if let Some(table) = wish.table.filter(|table| !TABLES.contains(table)) {
-        bail!("there is no table {table}; tables are: {}", TABLES.join(", "));
+        bail!("there is no table {table}{}; tables are: {}", hint(table, TABLES), TABLES.join(", "));
     }
     match (wish.to, wish.table, wish.output) {
         (Format::Csv, None, Some(to)) => tables::all_csv(dir, to),
@@ -90,7 +95,11 @@ pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
         }
         (Format::Otf2, None, Some(to)) => script::OTF2.run(dir, to),
         (Format::Darshan, None, Some(to)) => script::DARSHAN.run(dir, to),
-        (Format::Otf2 | Format::Darshan, Some(_), _) => bail!("this format has all tables: leave --table out"),
+        (Format::Hive, None, Some(to)) => hive::add(dir, to),
+        (Format::Hive, None, None) => bail!("give the directory of the tree (-o DIR)"),
+        (Format::Otf2 | Format::Darshan | Format::Hive, Some(_), _) => {
+            bail!("this format has all tables: leave --table out")
+        }
         (Format::Otf2, None, None) => bail!("an archive of OTF2 is a directory: give a new one (-o DIR)"),
         (Format::Darshan, None, None) => bail!("give a file for the log (-o FILE.darshan)"),
     }
@@ -98,6 +107,6 @@ pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
 
 fn open(to: Option<&Path>) -> Result<Box<dyn Write>> {
     let Some(path) = to else { return Ok(Box::new(BufWriter::new(std::io::stdout().lock()))) };
-    let file = File::create_new(path).with_context(|| format!("cannot create {}", path.display()))?;
+    let file = create_new_file(path)?;
     Ok(Box::new(BufWriter::new(file)))
 }

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::export::files::file::give_to_caller;
 use crate::export::programs::{is_special, python, views};
 use crate::export::report::{Source as _, Union};
 
@@ -38,12 +39,12 @@ impl Script {
     pub(super) fn run(&self, dir: &Path, output: &Path) -> Result<Vec<String>> {
         let warnings = Union::open(dir)?.warnings();
         if output.symlink_metadata().is_ok() {
-            bail!("{} exists already", output.display());
+            bail!("{} exists already: remove it, or give another name (-o)", output.display());
         }
         let views = views(dir)?;
         let Some(python) = python(self.modules) else {
             bail!(
-                "this format needs python3 with the modules {}, which is not in PATH; get them with '{}'",
+                "this format needs a python3 in PATH that has the modules {}; install them with '{}'",
                 self.modules.join(" and "),
                 self.install
             );
@@ -61,6 +62,7 @@ impl Script {
             let why = String::from_utf8_lossy(&out.stderr);
             bail!("{}", why.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("Python failed"));
         }
+        give_to_caller(&whole)?;
         fs::rename(&whole, output).with_context(|| format!("cannot create {}", output.display()))?;
         Ok(warnings)
     }

@@ -9,6 +9,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::ipc::writer::StreamWriter;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
+use crate::export::files::file::{create_new_file, give_to_caller};
 use crate::export::{Dataset, TABLES, report};
 
 /// The dataset in a directory, or those below it.
@@ -34,9 +35,9 @@ pub fn all_csv(dir: &Path, to: &Path) -> Result<Vec<String>> {
     fs::create_dir(to).with_context(|| format!("cannot create {}", to.display()))?;
     for table in TABLES {
         let path = to.join(format!("{table}.csv"));
-        let file = fs::File::create_new(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        rows_as_csv(&all, table, &mut std::io::BufWriter::new(file))?;
+        rows_as_csv(&all, table, &mut std::io::BufWriter::new(create_new_file(&path)?))?;
     }
+    give_to_caller(to)?;
     Ok(warnings(&all))
 }
 
@@ -84,7 +85,8 @@ fn of_output(error: csv::Error) -> anyhow::Error {
 /// One table as a stream of Arrow IPC; of a table without rows only its schema.
 pub fn arrow(dir: &Path, table: &str, out: &mut dyn Write) -> Result<Vec<String>> {
     let all = datasets(dir)?;
-    let schema = schema(&all, table).context("the dataset has no part of this table")?;
+    let schema =
+        schema(&all, table).with_context(|| format!("no dataset in {} has a part of table {table}", dir.display()))?;
     let mut stream = StreamWriter::try_new(out, &schema)?;
     for dataset in &all {
         dataset.batches(table, |batch| Ok(stream.write(&batch)?))?;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::HashMap;
-use crate::analysis::source::{IdKind, Source};
+use crate::analysis::trace::source::{IdKind, Source};
 use crate::export::report::Report;
 use crate::text::escape;
 

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::analysis::calls::{Figures, is_estimated};
-use crate::analysis::source::{IdKind, Source};
+use crate::analysis::trace::source::{IdKind, Source};
 use crate::export::html::axes::{BINS, Files, Ranks, Time};
 use crate::export::html::collectives::Collectives;
 use crate::export::html::cube::{Cube, Key};

@@ -11,13 +11,13 @@ mod devices;
 mod page;
 mod tree;
 
-use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
+use crate::export::files::file::create_new_file;
 use crate::export::report::{self, Finding, Report, Wish};
 use crate::text;
 
@@ -34,7 +34,7 @@ pub fn run(dir: &Path, file: &Path, wish: &Wish) -> Result<Vec<Finding>> {
     if let Value::Object(data) = &mut data {
         data.insert("report".to_owned(), facts(&report, dir));
     }
-    let out = File::create_new(file).with_context(|| format!("cannot create {}", file.display()))?;
+    let out = create_new_file(file)?;
     let mut out = BufWriter::new(out);
     let title = text::escape(dir.display().to_string());
     page::write(&title, &data, &mut out)

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::HashMap;
+use crate::analysis::durations::waiting;
 use crate::analysis::nesting::Nesting;
-use crate::analysis::waiting;
 use crate::rows::{FileRollup, PARTS, Span};
 use crate::vocabulary::{Layer, flag};
 

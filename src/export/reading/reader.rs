@@ -374,6 +374,9 @@ fn list(path: &Path) -> Result<(Vec<Part>, usize)> {
         Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => {
             bail!("{shown} is not a directory; a dataset is the directory given to --output")
         }
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+            bail!("cannot read the dataset {shown}: {e}; only the user who recorded it may, and root (sudo)")
+        }
         Err(e) => return Err(e).with_context(|| format!("cannot read the dataset {shown}")),
     };
     let (mut closed, mut open) = (Vec::new(), 0);

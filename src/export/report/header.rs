@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::analysis::source::Source;
+use crate::analysis::trace::source::Source;
 use crate::node::counters::MAJOR;
 use crate::node::figures::Figure;
 use crate::text;

@@ -19,28 +19,28 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Serialize;
 
-pub use crate::analysis::amplification::{Amplification, Called, Chain, ClassBytes, Step};
 pub use crate::analysis::calls::Bytes;
-pub use crate::analysis::clocks::{Clock, NodeRow};
-pub use crate::analysis::collectives::{CollectiveRow, Member};
-pub use crate::analysis::composition::Composed;
-pub use crate::analysis::coverage::{LayerCoverage, OpaqueProgram};
 pub use crate::analysis::devices::DeviceRow;
+pub use crate::analysis::durations::slow_stacks::StackRow;
+pub use crate::analysis::durations::slowest::{BlockNode, CallTree, Node};
+pub use crate::analysis::durations::time::TimePart;
+pub use crate::analysis::durations::waiting::WaitRow;
 pub use crate::analysis::errors::ErrorRow;
 pub use crate::analysis::files::{FileLayer, FileRow, HandleNode, LibraryFiles};
 pub use crate::analysis::findings::{Config, Evidence, Finding, Findings, NotEvaluated, Severity};
 pub use crate::analysis::layers::{LayerRow, OpRow};
 pub use crate::analysis::lookups::{FailedLookup, FailedLookups};
-pub use crate::analysis::losses::LossRow;
 pub use crate::analysis::only::{Condition, Only};
-pub use crate::analysis::phases::{PhaseLayer, PhaseRow};
-pub use crate::analysis::ranks::{Imbalance, RankRow, Ranks};
-pub use crate::analysis::sizes::SizeRow;
-pub use crate::analysis::slow_stacks::StackRow;
-pub use crate::analysis::slowest::{BlockNode, CallTree, Node};
-pub use crate::analysis::source::{Each, IdKind, Origin, Source};
-pub use crate::analysis::time::TimePart;
-pub use crate::analysis::waiting::WaitRow;
+pub use crate::analysis::parallel::collectives::{CollectiveRow, Member};
+pub use crate::analysis::parallel::phases::{PhaseLayer, PhaseRow};
+pub use crate::analysis::parallel::ranks::{Imbalance, RankRow, Ranks};
+pub use crate::analysis::trace::clocks::{Clock, NodeRow};
+pub use crate::analysis::trace::coverage::{LayerCoverage, OpaqueProgram};
+pub use crate::analysis::trace::losses::LossRow;
+pub use crate::analysis::trace::source::{Each, IdKind, Origin, Source};
+pub use crate::analysis::transfers::amplification::{Amplification, Called, Chain, ClassBytes, Step};
+pub use crate::analysis::transfers::composition::Composed;
+pub use crate::analysis::transfers::sizes::SizeRow;
 pub use header::Header;
 pub use print::{Ask, Format, Wish, run, run_with, single};
 pub use render::{Look, SECTIONS, Section, WIDTH, section};
@@ -49,8 +49,12 @@ pub use tracing::Tracing;
 pub use union::{Union, datasets};
 
 use crate::analysis::{
-    amplification, clocks, collectives, composition, coverage, devices, errors, files, findings, layers, lookups,
-    losses, nesting, phases, ranks, sizes, slow_stacks, slowest, time, waiting,
+    devices,
+    durations::{slow_stacks, slowest, time, waiting},
+    errors, files, findings, layers, lookups, nesting,
+    parallel::{collectives, phases, ranks},
+    trace::{clocks, coverage, losses},
+    transfers::{amplification, composition, sizes},
 };
 use crate::rows::{Block, FileRollup, Span};
 use crate::vocabulary::flag;

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::export::report::{Condition, Config, Finding, Look, Report, Scope, Union, build_of};
 use crate::text;
+use crate::usage;
 
 /// How a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,7 +61,7 @@ pub fn run_with(dir: &Path, wish: &Wish, out: &mut dyn Write) -> Result<Vec<Find
     let many = runs.len() > 1;
     ensure!(
         wish.format != Format::Csv || !many,
-        "{} holds {} runs that have nothing to do with each other: CSV is of one of them",
+        "{} holds {} runs that have nothing to do with each other: give the directory of one of them for CSV",
         dir.display(),
         runs.len()
     );
@@ -108,7 +109,7 @@ fn one(report: &Report, wish: &Wish) -> Result<String> {
         Format::Text => report.shown(&wish.look),
         Format::Markdown => report.markdown(&wish.look),
         Format::Csv => report.csv(&wish.look),
-        Format::Json if wish.look.sections.is_some() => bail!("JSON has all sections: leave out --section"),
+        Format::Json if wish.look.sections.is_some() => usage::bail!("JSON has all sections: leave out --section"),
         Format::Json => report.json(),
     }
 }

@@ -1,6 +1,6 @@
 //! Ids of several datasets in one range: those of each run begin where those of the run before it end.
 
-use crate::analysis::source::IdKind;
+use crate::analysis::trace::source::IdKind;
 use crate::rows::{
     Block, BlockBytes, BlockLink, CallPath, File, FileRollup, Handle, Hist, Loss, Mount, Object, Process, Rollup,
     SEQ_BITS, Span, Stack, Thread,

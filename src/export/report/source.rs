@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 
-use crate::analysis::source::{Each, Source};
+use crate::analysis::trace::source::{Each, Source};
 use crate::export::Dataset;
 use crate::rows::{
     Block, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,

@@ -4,8 +4,8 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::analysis::layers::LayerRow;
-use crate::analysis::share::{self, TRUSTED_SHARE};
-use crate::analysis::source::Source;
+use crate::analysis::trace::share::{self, TRUSTED_SHARE};
+use crate::analysis::trace::source::Source;
 use crate::text::{percent, time};
 use crate::vocabulary::Layer;
 

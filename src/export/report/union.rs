@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail, ensure};
 
 use crate::HashMap;
-use crate::analysis::share::TRACING_NS;
-use crate::analysis::source::{Each, Hosts, IdKind, Origin, Source};
+use crate::analysis::trace::share::TRACING_NS;
+use crate::analysis::trace::source::{Each, Hosts, IdKind, Origin, Source};
 use crate::export::reading::shift::Times;
 use crate::export::report::related::{About, Facts, related};
 use crate::export::report::renumber::{Ids, Renumber};

@@ -80,7 +80,9 @@ impl Keeper {
     pub fn end(&mut self) -> Result<()> {
         self.to = None;
         let Some(thread) = self.thread.take() else { return Err(anyhow!("the thread for datasets has failed")) };
-        thread.join().map_err(|_| anyhow!("the thread for datasets panicked"))?
+        thread.join().map_err(|_| {
+            anyhow!("the thread for datasets panicked: a bug of iotrace-bpf; please report the lines above")
+        })?
     }
 }
 

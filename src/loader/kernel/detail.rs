@@ -109,7 +109,9 @@ impl Slow {
 
     fn set(&self, row: u32, limit: Option<Duration>) -> Result<()> {
         let limit = limit.map_or(u64::MAX, ns);
-        self.table.update(&row.to_ne_bytes(), &limit.to_ne_bytes(), MapFlags::ANY).context("when a call is slow")
+        self.table
+            .update(&row.to_ne_bytes(), &limit.to_ne_bytes(), MapFlags::ANY)
+            .context("cannot set the limit of --detail slow in its BPF map")
     }
 
     /// Rows that are not in the sums.
@@ -150,7 +152,7 @@ impl Slow {
             let limit = usual(known).unwrap_or(UNKNOWN);
             self.table
                 .update(&row.to_ne_bytes(), &ns(limit).to_ne_bytes(), MapFlags::ANY)
-                .context("when a call is slow")?;
+                .context("cannot set the limit of --detail slow in its BPF map")?;
         }
         Ok(())
     }

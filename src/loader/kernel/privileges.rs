@@ -76,7 +76,7 @@ pub fn missing() -> Vec<Capability> {
 }
 
 /// `status` is `/proc/self/status`. Empty where that has no answer.
-fn missing_in(status: &str) -> Vec<Capability> {
+pub fn missing_in(status: &str) -> Vec<Capability> {
     let mask = status.lines().find_map(|l| u64::from_str_radix(l.strip_prefix("CapEff:")?.trim(), 16).ok());
     let has = |number: u32| mask.is_none_or(|mask| mask >> number & 1 != 0);
     let given = |c: &Capability| has(c.number) || (c.admin && has(SYS_ADMIN));

@@ -201,12 +201,12 @@ fn size_tables(open: &mut OpenIotraceSkel<'_>, rows: &[Row], options: &Options, 
         map.set_max_entries(at_once(cpus)).context("table of files")?;
     }
     let costs = rows.len() as u32 + iot_cost_row::IOT_COST_ROWS.0;
-    maps.iot_costs.set_max_entries(costs).context("table of the cost of hooks")?;
+    maps.iot_costs.set_max_entries(costs).context("cannot size the BPF map iot_costs")?;
     if options.aggregate {
-        maps.iot_rests.set_max_entries(ops).context("table of sums")?;
-        maps.iot_hists.set_max_entries(ops).context("table of histograms")?;
+        maps.iot_rests.set_max_entries(ops).context("cannot size the BPF map iot_rests")?;
+        maps.iot_hists.set_max_entries(ops).context("cannot size the BPF map iot_hists")?;
         for map in [&mut maps.iot_request_sums, &mut maps.iot_request_sums_too] {
-            map.set_max_entries(sums::REQUEST_ENTRIES).context("table of sums")?;
+            map.set_max_entries(sums::REQUEST_ENTRIES).context("cannot size a BPF map of request sums")?;
         }
     } else {
         for map in [&mut maps.iot_accesses, &mut maps.iot_openers] {
@@ -343,7 +343,7 @@ pub fn load<'obj>(
             let thread = std::thread::Builder::new().name("load".into()).spawn_scoped(scope, load);
             let loaded = open.load();
             let second = thread.context("thread to load programs").and_then(|thread| {
-                thread.join().map_err(|_| anyhow!("the thread that loads programs panicked")).flatten()
+                thread.join().map_err(|_| anyhow!("the thread that loads programs panicked: a bug of iotrace-bpf; please report the lines above")).flatten()
             });
             (loaded, second)
         });
@@ -360,7 +360,7 @@ pub fn load<'obj>(
             }
         }
     }
-    bail!("this kernel refuses all programs; see `iotrace-bpf doctor`")
+    bail!("the kernel loads none of the BPF programs; `iotrace-bpf doctor` shows why")
 }
 
 type Second<'obj> = (Object<'obj>, Vec<(Group, String)>);

@@ -70,7 +70,7 @@ impl Sums {
             };
             let (key, value) = wire::sum_sizes();
             MapHandle::create(MapType::Hash, Some("iot_sum_map"), key, value, ENTRIES, &opts)
-                .with_context(|| format!("a table of {ENTRIES} sums"))
+                .with_context(|| format!("cannot create a BPF map of {ENTRIES} sums (memory of the kernel)"))
         };
         let handle = |map: &libbpf_rs::Map<'_>| MapHandle::try_from(map).context("a table of sums");
         let mut sums = Self {
@@ -190,7 +190,7 @@ fn empty(table: &MapHandle, mut to: impl FnMut(&[u8], &[u8]) -> Option<()>) -> R
             all += 1;
         }
         if all == before {
-            bail!("the kernel does not hand over its sums");
+            bail!("reading a BPF map of sums makes no progress: the kernel returns the same entries again");
         }
     }
     Ok(all)
@@ -237,7 +237,9 @@ impl Taker {
     /// When they could not be read, now or before.
     pub fn finish(self) -> Result<()> {
         drop(self.stop);
-        self.thread.join().map_err(|_| anyhow!("the thread that takes sums panicked"))?
+        self.thread.join().map_err(|_| {
+            anyhow!("the thread that takes sums panicked: a bug of iotrace-bpf; please report the lines above")
+        })?
     }
 }
 

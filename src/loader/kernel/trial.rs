@@ -30,7 +30,9 @@ impl Trial {
     /// When the kernel does not allow what every trace needs.
     pub fn found(&mut self) -> anyhow::Result<&Capabilities> {
         if let Some(thread) = self.thread.take() {
-            let found = thread.join().map_err(|_| anyhow!("the trial of the kernel panicked"))?;
+            let found = thread.join().map_err(|_| {
+                anyhow!("the trial of the kernel panicked: a bug of iotrace-bpf; please report the lines above")
+            })?;
             let caps = found.map_err(|e| anyhow!("{e}"))?;
             if let Err(why) = &caps.tp_btf {
                 bail!("this kernel refuses tracepoint programs (tp_btf): {why}; see iotrace-bpf doctor");
@@ -40,7 +42,7 @@ impl Trial {
             self.measures = Some(measure.context("calibration")?);
             self.found = Some(caps);
         }
-        self.found.as_ref().context("the trial of the kernel has failed")
+        self.found.as_ref().context("the trial of what this kernel allows has failed; `iotrace-bpf doctor` shows why")
     }
 
     /// What hooks cost, measured since it is known what the kernel allows. Waits for it.
@@ -50,6 +52,9 @@ impl Trial {
     pub fn fixed(&mut self) -> anyhow::Result<Fixed> {
         self.found()?;
         let thread = self.measures.take().context("the cost of hooks was asked for already")?;
-        thread.join().map_err(|_| anyhow!("calibration panicked"))?.context("measuring what hooks cost")
+        thread
+            .join()
+            .map_err(|_| anyhow!("calibration panicked: a bug of iotrace-bpf; please report the lines above"))?
+            .context("measuring what hooks cost")
     }
 }

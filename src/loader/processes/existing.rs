@@ -21,8 +21,10 @@ pub fn check(pids: &[u32]) -> Result<()> {
                 bail!("process {pid} has ended, or is about to (its parent may not have waited for it)")
             }
             Ok(text) => maps::status(&text),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => bail!("no such process: {pid}"),
-            Err(e) => bail!("process {pid}: {e}"),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                bail!("no such process: {pid} (pgrep -a NAME finds one)")
+            }
+            Err(e) => bail!("process {pid}: cannot read /proc/{pid}/status: {e}"),
         };
         match status.tgid {
             Some(tgid) if tgid != *pid => bail!("{pid} is a thread of process {tgid}; use -p {tgid}"),
@@ -89,7 +91,12 @@ pub fn group(name: &Path) -> Result<(PathBuf, u64)> {
     let is_group = |path: &&PathBuf| path.starts_with(root) && path.join("cgroup.procs").exists();
     let Some(directory) = there.iter().find(is_group).cloned() else {
         if there.is_empty() {
-            bail!("no such control group: {} (nor {})", name.display(), inside.display());
+            bail!(
+                "no such control group: {} (nor {}); /proc/PID/cgroup names that of a process behind 0::, \
+                 `systemctl show -p ControlGroup UNIT` that of a service",
+                name.display(),
+                inside.display()
+            );
         }
         bail!(
             "{} is not a control group of version 2: those are below {}; /proc/PID/cgroup names that of a process behind 0::",
@@ -158,11 +165,6 @@ fn group_path(text: &str) -> Option<(String, bool)> {
     // Of equally specific ones, the first.
     let deepest = others.into_iter().rev().max_by_key(depth).filter(|path| unified.is_none() || path != "/");
     deepest.map(|path| (path, false)).or_else(|| unified.map(|path| (path, true)))
-}
-
-/// The name of a user on this node.
-pub fn user(uid: u32) -> Option<String> {
-    nix::unistd::User::from_uid(uid.into()).ok().flatten().map(|user| user.name)
 }
 
 /// The rank of a process: the number in the first of these variables that its program was started with.

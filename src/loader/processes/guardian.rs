@@ -220,7 +220,7 @@ pub fn main(args: &[OsString]) -> Result<()> {
             Ok(())
         }
         [which] if which == GUARDS => guard(),
-        _ => bail!("{GUARDIAN} is for internal use"),
+        _ => bail!("{GUARDIAN} is started by iotrace-bpf itself, not by users"),
     }
 }
 

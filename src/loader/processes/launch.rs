@@ -8,18 +8,21 @@ use crate::sudo::invoking_user;
 use anyhow::{Context as _, Result, bail};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
-use nix::sys::signal::SigSet;
-use nix::unistd::{Gid, Uid, User, initgroups, pipe, setgid, setgroups, setuid};
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::{Gid, Uid, User, initgroups, pipe, setgid, setgroups, setsid, setuid};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Write as _};
+use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::{Child, Command, ExitStatus};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// First argument of the launcher: then the numbers of the gate and error pipes, whether the command is held, the
-/// caller's limits, the command.
+/// terminal of its own or [`SHARED`], the caller's limits, the command.
 pub const LAUNCHER: &str = "__launch";
+/// The command has the caller's terminal.
+const SHARED: &str = "-";
 const HELD: &str = "held";
 const FREE: &str = "free";
 
@@ -27,9 +30,17 @@ const FREE: &str = "free";
 pub const NOT_EXECUTABLE: i32 = 126;
 pub const NOT_FOUND: i32 = 127;
 
+/// A terminal for a command alone: the side that a program has.
+pub struct Slave {
+    pub fd: OwnedFd,
+    pub path: PathBuf,
+}
+
 /// A command that was started and waits for [`Launched::go`].
 pub struct Launched {
     child: Child,
+    /// It is in a session of its own, on its own terminal.
+    alone: bool,
     gate: Option<OwnedFd>,
     errors: File,
     /// The descriptor in the command's process through which its calls are let go on, or why there is none.
@@ -57,8 +68,22 @@ fn inheritable(fd: &OwnedFd) -> Result<()> {
     Ok(())
 }
 
+/// The launcher; with a terminal for the command alone, in place of the caller's.
+fn launcher(slave: Option<&Slave>) -> Result<Command> {
+    let mut launcher = Command::new("/proc/self/exe");
+    launcher.arg(LAUNCHER);
+    let Some(slave) = slave else { return Ok(launcher) };
+    let end = || slave.fd.try_clone().map(Stdio::from).context("the terminal of the command");
+    launcher.stdin(end()?).stdout(end()?);
+    // What goes to a file or a pipe still does.
+    if std::io::stderr().is_terminal() {
+        launcher.stderr(end()?);
+    }
+    Ok(launcher)
+}
+
 /// Forks the command up to the point where it would be executed. `held`: some of its calls wait, see [`seccomp`].
-pub fn launch(command: &[OsString], held: bool) -> Result<Launched> {
+pub fn launch(command: &[OsString], held: bool, slave: Option<Slave>) -> Result<Launched> {
     let (gate_read, gate_write) = pipe().context("pipe to the command")?;
     let (error_read, error_write) = pipe().context("pipe from the command")?;
     for ours in [&gate_write, &error_read] {
@@ -66,31 +91,39 @@ pub fn launch(command: &[OsString], held: bool) -> Result<Launched> {
     }
     inheritable(&gate_read)?;
     inheritable(&error_write)?;
-    let child = Command::new("/proc/self/exe")
-        .arg(LAUNCHER)
+    let child = launcher(slave.as_ref())?
         .arg(gate_read.as_raw_fd().to_string())
         .arg(error_write.as_raw_fd().to_string())
         .arg(if held { HELD } else { FREE })
+        .arg(slave.as_ref().map_or(Path::new(SHARED), |slave| &slave.path))
         .arg(limits::callers())
         .args(command)
         .spawn()
         .context("starting the launcher")?;
-    drop((gate_read, error_write));
+    let alone = slave.is_some();
+    drop((gate_read, error_write, slave));
     let mut errors = File::from(error_read);
     // spawn() may return before the launcher's own exec is over, which must not pass for the command's.
     let mut listener = [0; 4];
-    errors.read_exact(&mut listener).context("the launcher ended early")?;
+    errors
+        .read_exact(&mut listener)
+        .context("the process that becomes the command ended before it was ready (killed?)")?;
     let listener = match i32::from_ne_bytes(listener) {
         errno @ ..0 => Err(std::io::Error::from_raw_os_error(-errno)),
         listener => Ok(listener),
     };
-    Ok(Launched { child, gate: Some(gate_write), errors, listener })
+    Ok(Launched { child, alone, gate: Some(gate_write), errors, listener })
 }
 
 impl Launched {
     /// Its process id, which stays the same when the command is executed.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Is it on a terminal of its own? Then the keys of the user's do not reach it.
+    pub const fn is_alone(&self) -> bool {
+        self.alone
     }
 
     /// The descriptor in its process of the filter that holds it.
@@ -137,6 +170,27 @@ pub fn shell_code(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|s| 128 + s)).unwrap_or(1)
 }
 
+/// How it ended, for people.
+pub fn ending(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(number)) => {
+            let name = Signal::try_from(number).map_or("a real-time signal", Signal::as_str);
+            format!("signal {number} ({name})")
+        }
+        (None, None) => "no exit status".to_owned(),
+    }
+}
+
+/// Begins a session on a terminal of its own: the first terminal that a session opens is the one that controls it.
+fn own_terminal(path: &OsString) -> Result<()> {
+    if path != SHARED {
+        setsid().context("a session for the command")?;
+        OpenOptions::new().read(true).write(true).open(path).context("the terminal of the command")?;
+    }
+    Ok(())
+}
+
 /// A pipe that was inherited, opened anew, with close-on-exec, so that a command does not inherit it.
 fn reopen(fd: &OsString, write: bool) -> Result<File> {
     let number: i32 = fd.to_str().and_then(|s| s.parse().ok()).context("a descriptor number")?;
@@ -147,9 +201,12 @@ fn reopen(fd: &OsString, write: bool) -> Result<File> {
 
 /// The launcher's whole life: wait, become the invoking user, execute.
 pub fn launcher_main(args: &[OsString]) -> Result<()> {
-    let [gate, errors, held, limits, command, rest @ ..] = args else { bail!("{LAUNCHER} is for internal use") };
+    let [gate, errors, held, terminal, limits, command, rest @ ..] = args else {
+        bail!("{LAUNCHER} is started by iotrace-bpf itself, not by users")
+    };
     let mut gate = reopen(gate, false)?;
     let mut errors = reopen(errors, true)?;
+    own_terminal(terminal)?;
     // The groups before the filter: to look them up may map libraries, and no thread would answer yet.
     let groups = join_groups();
     let filter =

@@ -100,6 +100,11 @@ pub fn open_files() -> Result<String, String> {
     }
 }
 
+/// The hard limit on open files, below which every process may set its own.
+pub fn most_open_files() -> u64 {
+    getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(_, hard)| hard)
+}
+
 /// What to do about it.
 pub const OPEN_FILES_WAY_OUT: &str = "raise the limit: ulimit -n 65536 where the hard limit allows it, else nofile in limits.conf(5) \
                                       or LimitNOFILE= of a service; as root, or with CAP_SYS_RESOURCE, the tracer raises it by itself";

@@ -10,3 +10,4 @@ pub mod namespace;
 pub(crate) mod real;
 pub mod seccomp;
 pub mod stripes;
+pub mod users;

@@ -103,7 +103,9 @@ impl<'obj> Session<'obj> {
         let symbols = progs.iot_find_symbols.autoload().then(|| find_symbols(progs, &skel.maps)).transpose()?;
         write_catalog(&skel.maps.iot_specs, rows, &options.layers)?;
         mark_remembered(&skel.maps.iot_libs, &remembered)?;
-        let rings = rings.join().map_err(|_| anyhow!("the thread that makes the rings panicked"))??;
+        let rings = rings.join().map_err(|_| {
+            anyhow!("the thread that makes the rings panicked: a bug of iotrace-bpf; please report the lines above")
+        })??;
         let placing = rings::allocate(layout, &rings, &skel.maps)?;
         let release = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned());
         let tier = match refused.iter().find(|(group, _)| *group == Group::Library) {
@@ -198,7 +200,9 @@ impl<'obj> Session<'obj> {
             self.hooks.extend(verdicts);
         }
         if let Some(placing) = self.placing.take() {
-            placing.join().map_err(|_| anyhow!("the thread for rings panicked"))??;
+            placing.join().map_err(|_| {
+                anyhow!("the thread for rings panicked: a bug of iotrace-bpf; please report the lines above")
+            })??;
         }
         self.attaching += begun.elapsed();
         let missing: Vec<&Coverage> =

@@ -41,7 +41,9 @@ impl Session<'_> {
                 Ok(true)
             }
             Err(e) if e.kind() == libbpf_rs::ErrorKind::AlreadyExists => Ok(false),
-            Err(e) => Err(e).with_context(|| format!("process {pid} as a target")),
+            Err(e) => {
+                Err(e).with_context(|| format!("cannot enter process {pid} into the BPF map of traced processes"))
+            }
         }
     }
 

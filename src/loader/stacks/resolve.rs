@@ -140,7 +140,8 @@ impl Resolver {
             start_ns: self.since(r.queued),
             file: Some(name.map_or_else(|| format!("{major}:{minor}"), |name| format!("/dev/{name}"))),
             bytes: Some(i64::from(r.bytes)),
-            offset: Some((r.sector * SECTOR) as i64),
+            // A flush has no sector: all bits are set.
+            offset: i64::try_from(r.sector.saturating_mul(SECTOR)).ok(),
         };
         waiting(What::Request, r.pid, call)
     }

@@ -234,10 +234,11 @@ mod tests {
             ("", "triggers are: slow=TIME"),
             ("slow", "triggers are:"),
             ("crash=1", "triggers are:"),
-            ("slow=disk:1s", "no such layer: \"disk\""),
+            ("slow=disk:1s", "no such layer; layers are: "),
             ("slow=1y", "unknown unit"),
-            ("stuck=", "expected a number"),
-            ("error=EVIL", "no error is called \"EVIL\""),
+            ("stuck=", "no time with its unit: 500ms, 30s"),
+            ("stuck=30", "a time needs its unit: 30s, 30ms or 30m"),
+            ("error=EVIL", "\"EVIL\" is not the name of an error of errno(3)"),
         ] {
             let error = wrong.parse::<Trigger>().unwrap_err();
             assert!(error.contains(expected), "{wrong}: {error}");

@@ -93,7 +93,9 @@ fn come(job: &Job) -> Result<Met> {
             return Ok(Met::First(rendezvous, lock));
         }
         if Instant::now() > until {
-            bail!("another trace of this rank goes on, or none begins");
+            bail!(
+                "no tracer of this node answered in time, and another process holds its lock (an earlier trace of this job?)"
+            );
         }
         if let Some(mut tracer) = rendezvous.connect()? {
             // Once: a filter stays.
@@ -153,7 +155,7 @@ impl First {
         signals.thread_block().context("blocking signals")?;
         limits::ignore_size();
         let control = control::channel(&signals)?.receiver;
-        let program = launch::launch(command, privileges::may_hold())?;
+        let program = launch::launch(command, privileges::may_hold(), None)?;
         let guard =
             program.listener().ok().map(|listener| guardian::start()?.of(program.pid(), listener, &[])).transpose()?;
         // Before there is a tracer, so that it can report when it cannot begin.

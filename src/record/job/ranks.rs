@@ -67,7 +67,9 @@ impl Meeting {
     /// # Errors
     /// When it was not started by a rank.
     pub fn inherit(args: &[OsString]) -> Result<(Self, &[OsString])> {
-        let [job, expected, lock, line @ ..] = args else { bail!("{NODE} is for internal use") };
+        let [job, expected, lock, line @ ..] = args else {
+            bail!("{NODE} is started by iotrace-bpf itself, not by users")
+        };
         let text =
             |arg: &OsString| arg.to_str().map(str::to_owned).with_context(|| format!("{NODE}: {}", arg.display()));
         // The rank blocks the signals that it waits for, and runs on some CPUs only.

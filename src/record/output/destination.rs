@@ -137,12 +137,16 @@ fn options<'a>(path: &'a Path, host: &'a str, force: bool) -> Options<'a> {
 pub fn free(path: &Path) -> Result<()> {
     match std::fs::read_dir(path) {
         Ok(mut entries) => {
-            ensure!(entries.next().is_none(), "{} exists and is not empty", path.display());
+            ensure!(entries.next().is_none(), "{} exists and is not empty; choose another directory", path.display());
             Ok(())
         }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-            if parent.is_dir() { Ok(()) } else { bail!("{}: its parent directory does not exist", path.display()) }
+            if parent.is_dir() {
+                Ok(())
+            } else {
+                bail!("{}: its parent directory does not exist; create that first (mkdir -p)", path.display())
+            }
         }
         Err(e) => Err(e).with_context(|| path.display().to_string()),
     }

@@ -2,17 +2,20 @@
 
 use crate::cli::RecordArgs;
 use crate::loader::kernel::rings::Gauges;
+use crate::loader::processes::launch;
 use crate::record::flight::SharedAlarm;
 use crate::record::output::destination::Destination;
 use crate::record::output::report::Report;
 use crate::record::session::control::Control;
 use crate::record::session::live::{Live, LiveState};
 use crate::record::session::sampler::Board;
+use crate::record::terminal::Terminal;
 use crate::record::{DUMP, WRITE};
 use crate::summary::{From, Summary};
-use crate::{batch, export, tui};
+use crate::{batch, export, notices, tui};
 use anyhow::{Context as _, Result, anyhow};
 use nix::sys::signal::Signal;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -44,18 +47,20 @@ pub struct Display {
     current: Option<(Arc<LiveState>, How)>,
     shows: bool,
     stop: Arc<AtomicBool>,
+    /// That of the command, while the dashboard has the user's.
+    pub terminal: Option<Terminal>,
     /// Dropped to wake and end the lines.
     over: Option<Sender<()>>,
     thread: Option<JoinHandle<Result<()>>>,
 }
 
 impl Display {
-    /// A command does not share its terminal: a dashboard is for processes that are attached to.
+    /// A command keeps its terminal, unless `--tui` gives it one of its own.
     pub fn wanted(args: &RecordArgs, t0: u64, gauges: &Arc<Gauges>, node: &Arc<Board>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let how = if args.show.batch {
             Some(How::Batch(args.show.batch()))
-        } else if args.run.is_empty() && !args.show.no_tui && !args.output_args.quiet && tui::wanted() {
+        } else if args.tui || (args.run.is_empty() && !args.show.no_tui && !args.output_args.quiet && tui::wanted()) {
             let filter = args.show.filter.clone().map(Arc::new);
             Some(How::Dashboard(tui::Options { stop: Arc::clone(&stop), filter }))
         } else {
@@ -66,7 +71,7 @@ impl Display {
         let summary = Summary::new(from).live();
         let summary = if shows { summary.finding(1) } else { summary };
         let current = how.map(|how| (Arc::new(LiveState::new(t0, summary, Arc::clone(gauges), Arc::clone(node))), how));
-        Self { current, shows, stop, over: None, thread: None }
+        Self { current, shows, stop, terminal: None, over: None, thread: None }
     }
 
     /// What the worker feeds.
@@ -91,10 +96,15 @@ impl Display {
         if let Some(alarm) = alarm {
             live = live.keeping(alarm);
         }
+        let terminal = self.terminal.clone();
+        if let Some(terminal) = &terminal {
+            live = live.with_terminal(terminal.clone());
+        }
         if self.shows {
             destination.notices.on_screen();
         }
         let (over, ends) = mpsc::channel::<()>();
+        let notices = destination.notices.clone();
         self.over = Some(over);
         let show = move || {
             let shown = match how {
@@ -104,6 +114,12 @@ impl Display {
                     report.write(|out| batch::run(&mut live, &batch, out, wait))
                 }
             };
+            if let Some(terminal) = terminal {
+                terminal.give_back();
+                if terminal.output().ended.is_none() {
+                    notices.note("the command goes on, and the trace with it");
+                }
+            }
             // The session may have ended by itself.
             let _ = left.send(Control::Left);
             shown.or_else(|e| if export::reader_left(&e) { Ok(()) } else { Err(e) })
@@ -112,11 +128,36 @@ impl Display {
         Ok(())
     }
 
-    /// The trace is over: waits until the user has seen enough, unless the user or a limit has ended it.
+    /// The command has ended so.
+    pub fn command_ended(&self, status: ExitStatus) {
+        if let Some(terminal) = &self.terminal {
+            terminal.ended(launch::ending(status));
+        }
+    }
+
+    /// The trace is over: waits until the user has seen enough, unless the user or a limit has ended it. The output of the
+    /// command is on the user's terminal then.
     ///
     /// # Errors
     /// What went wrong with showing.
     pub fn end(&mut self, control: &Receiver<Control>, stopped: bool) -> Result<()> {
+        let shown = self.wait(control, stopped);
+        if let Some(terminal) = &self.terminal {
+            terminal.give_back();
+            if let Some(ended) = &terminal.output().ended {
+                terminal.rest();
+                notices::note(&format!("the command has ended: {ended}"));
+            }
+        }
+        shown
+    }
+
+    /// The command has ended, after the trace: what it wrote last is printed, too.
+    pub fn rest(&self) {
+        self.terminal.iter().for_each(Terminal::rest);
+    }
+
+    fn wait(&mut self, control: &Receiver<Control>, stopped: bool) -> Result<()> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
         self.over = None;
         if stopped || !self.shows {
@@ -132,7 +173,9 @@ impl Display {
             }
         }
         self.shows = false;
-        thread.join().map_err(|_| anyhow!("the thread that shows panicked"))?
+        thread.join().map_err(|_| {
+            anyhow!("the thread that shows panicked: a bug of iotrace-bpf; please report the lines above")
+        })?
     }
 }
 
@@ -158,7 +201,7 @@ mod tests {
             Ok(())
         };
         let thread = Some(std::thread::spawn(screen));
-        let mut display = Display { current: None, shows: true, stop, over: None, thread };
+        let mut display = Display { current: None, shows: true, stop, terminal: None, over: None, thread };
         display.end(&control, false).unwrap();
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::cli::RotateArgs;
 use crate::export::Progress;
-use anyhow::{Result, ensure};
+use crate::usage::bail;
+use anyhow::Result;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -35,10 +36,11 @@ impl Rotation {
             return Ok(None);
         }
         let RotateArgs { rotate_time: time, rotate_size, keep_size: keep } = args;
-        ensure!(
-            rotate_size.zip(keep).is_none_or(|(size, keep)| size <= keep / 2),
-            "--keep-size must be at least twice --rotate-size: the dataset that is being written is never removed"
-        );
+        if rotate_size.zip(keep).is_some_and(|(size, keep)| size > keep / 2) {
+            bail!(
+                "--keep-size must be at least twice --rotate-size: the dataset that is being written is never removed"
+            );
+        }
         let size = rotate_size.or(keep.map(|keep| keep / SHARE));
         Ok(Some(Self { time, size, keep, progress: Arc::default(), begun: None, ended: 0 }))
     }

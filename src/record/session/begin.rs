@@ -6,7 +6,7 @@ use crate::loader::kernel::counters::{Counters, Of};
 use crate::loader::kernel::privileges;
 use crate::loader::kernel::rings::now;
 use crate::loader::processes::guardian::{self, Guard};
-use crate::loader::processes::launch;
+use crate::loader::processes::launch::{self, Slave};
 use crate::record::session::control::Control;
 use crate::record::session::note::Note;
 use crate::record::session::run::{Run, Started};
@@ -18,8 +18,15 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-fn start(run: &[OsString], held: bool, known: &[Version]) -> Result<Started> {
-    let command = launch::launch(run, held)?;
+/// Lets a supervisor (systemd, or whatever set `NOTIFY_SOCKET`: sd_notify(3)) know that from now on no call is missed. Not
+/// with a command, which has the same variable, and reports for itself.
+fn report_ready() {
+    // A supervisor that does not listen is none of the trace's errors.
+    let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);
+}
+
+fn start(run: &[OsString], held: bool, known: &[Version], slave: Option<Slave>) -> Result<Started> {
+    let command = launch::launch(run, held, slave)?;
     let guard = command.listener().ok().map(|listener| guardian::start()?.of(command.pid(), listener, known));
     let guard = guard.transpose()?;
     let counters = Counters::open(Of::Command(command.pid()));
@@ -27,13 +34,18 @@ fn start(run: &[OsString], held: bool, known: &[Version]) -> Result<Started> {
 }
 
 /// Starts a command as the first target, while the trace is prepared. It is held only for probes of
-/// libraries, and not where it maps a file that is known to have none.
+/// libraries, and not where it maps a file that is known to have none. On that terminal, if there is one for it.
 ///
 /// # Errors
 /// When there can be no thread for it.
-pub fn starting(run: &[OsString], libraries: bool, known: Vec<Version>) -> Result<JoinHandle<Result<Started>>> {
+pub fn starting(
+    run: &[OsString],
+    libraries: bool,
+    known: Vec<Version>,
+    slave: Option<Slave>,
+) -> Result<JoinHandle<Result<Started>>> {
     let run = run.to_vec();
-    let start = move || start(&run, libraries && privileges::may_hold(), &known);
+    let start = move || start(&run, libraries && privileges::may_hold(), &known, slave);
     std::thread::Builder::new().name("start".into()).spawn(start).context("thread to start the command")
 }
 
@@ -59,7 +71,11 @@ impl Run<'_, '_> {
             self.meet();
             return Ok(None);
         }
-        if self.args.run.is_empty() { Ok(None) } else { self.launch() }
+        if self.args.run.is_empty() {
+            report_ready();
+            return Ok(None);
+        }
+        self.launch()
     }
 
     /// Begins to read what the kernel counts of the targets.
@@ -99,8 +115,12 @@ impl Run<'_, '_> {
     fn launch(&mut self) -> Result<Option<u8>> {
         // Others than the command run already.
         let Started { mut command, guard, counters } = match self.starting.take() {
-            Some(starting) => starting.join().map_err(|_| anyhow!("the thread that starts the command panicked"))??,
-            None => start(&self.args.run, false, &[])?,
+            Some(starting) => starting.join().map_err(|_| {
+                anyhow!(
+                    "the thread that starts the command panicked: a bug of iotrace-bpf; please report the lines above"
+                )
+            })??,
+            None => start(&self.args.run, false, &[], self.slave.take())?,
         };
         if let Some(guard) = guard {
             self.hold(guard)?;

@@ -5,7 +5,7 @@ use crate::loader::processes::guardian::Guard;
 use crate::loader::processes::launch::Launched;
 use crate::loader::processes::seccomp::Notice;
 use anyhow::{Context as _, Result};
-use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signal::{SigSet, Signal, kill, killpg};
 use nix::unistd::Pid;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -56,10 +56,14 @@ pub fn channel(signals: &SigSet) -> Result<Channel> {
     Ok(Channel { records, sender, receiver })
 }
 
-/// The terminal sends Ctrl-C to the command itself; other signals reach only us.
+/// The terminal sends Ctrl-C to the command itself, where it is the command's; other signals reach only us.
 pub fn pass_on(command: &Launched, signal: Signal) {
-    if signal != Signal::SIGINT {
-        // It may have ended by itself.
-        let _ = kill(Pid::from_raw(command.pid() as i32), signal);
-    }
+    let pid = Pid::from_raw(command.pid() as i32);
+    // It may have ended by itself.
+    let _ = match (signal, command.is_alone()) {
+        (Signal::SIGINT, false) => Ok(()),
+        // As its own terminal would: to all of its processes.
+        (Signal::SIGINT, true) => killpg(pid, signal),
+        _ => kill(pid, signal),
+    };
 }

@@ -6,11 +6,16 @@ use crate::loader::kernel::rings::{Gauges, now};
 use crate::notices::Notices;
 use crate::record::flight::{By, SharedAlarm};
 use crate::record::output::destination::{self, Wanted};
+use crate::record::session::process::{self, Reader};
 use crate::record::session::sampler::Board;
+use crate::record::terminal::Terminal;
 use crate::rows::Row;
 use crate::summary::Summary;
 use crate::summary::filter::Filter;
-use crate::summary::view::{Command, DirtySample, Focus, Recording, Snapshot, Source, Status};
+use crate::summary::view::{
+    Command, CommandOutput, DirtySample, Focus, ProcessDetail, ProcessPart, Recording, Snapshot, Source, Stacks, Status,
+};
+use nix::sys::signal::Signal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -108,7 +113,19 @@ pub struct Live {
     cpu: Duration,
     /// What was there when the user stopped to look: a window is on that.
     frozen: Option<Box<State>>,
-    last: Option<(Focus, u64, Arc<Snapshot>)>,
+    last: Option<(Focus, u64, Beside, Arc<Snapshot>)>,
+    /// That of the command, if the dashboard has the user's.
+    terminal: Option<Terminal>,
+    /// Reads where threads of a process are, once the user has wanted that.
+    reader: Option<Reader>,
+}
+
+/// What is shown besides the summary.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Beside {
+    output: Option<Arc<CommandOutput>>,
+    /// Of the process whose stacks are wanted.
+    stacks: Option<Arc<Stacks>>,
 }
 
 impl Live {
@@ -134,7 +151,34 @@ impl Live {
             cpu: own_cpu(),
             frozen: None,
             last: None,
+            terminal: None,
+            reader: None,
         }
+    }
+
+    /// The command has this terminal.
+    #[must_use]
+    pub fn with_terminal(mut self, terminal: Terminal) -> Self {
+        self.terminal = Some(terminal);
+        self
+    }
+
+    fn beside(&mut self, focus: &Focus) -> Beside {
+        let wanted = focus.process.as_ref().filter(|of| of.part == ProcessPart::Stacks);
+        let stacks = wanted.map(|of| {
+            if self.reader.is_none() {
+                self.reader = Reader::start().ok();
+            }
+            let seen = self.reader.as_mut().and_then(|reader| reader.of(of.pid));
+            Arc::new(process::stacks(seen.as_deref(), self.current.in_flight().as_deref()))
+        });
+        Beside { output: self.terminal.as_ref().map(Terminal::output), stacks }
+    }
+
+    /// Sends a signal to a process, if it is still the one that is traced.
+    fn signal(&self, (process_ix, pid): (i32, i32), signal: Signal) -> Result<String, String> {
+        let began = self.current.state().all.began(process_ix).ok_or("this process is not traced")?;
+        process::send(pid, began.saturating_add_unsigned(self.current.t0), signal)
     }
 
     /// Rows are kept in memory until a dataset of them is asked for.
@@ -151,6 +195,7 @@ impl Live {
             return;
         }
         self.looked = Instant::now();
+        self.terminal.iter().for_each(Terminal::take_size);
         let seconds = elapsed.as_secs_f64();
         let records = self.current.gauges.records.load(Ordering::Relaxed);
         self.own.events = records;
@@ -183,6 +228,7 @@ impl Live {
 impl Source for Live {
     fn snapshot(&mut self, focus: &Focus) -> Arc<Snapshot> {
         self.look();
+        let beside = self.beside(focus);
         let current = Arc::clone(&self.current);
         let mut state = current.state();
         state.choose(focus.filter.as_ref());
@@ -192,9 +238,10 @@ impl Source for Live {
             (Some(_), frozen) => *frozen = Some(Box::new(state.clone())),
         }
         let summary = self.frozen.as_deref().unwrap_or(&state).chosen();
-        if let Some((before, version, snapshot)) = &self.last
+        if let Some((before, version, was, snapshot)) = &self.last
             && before == focus
             && *version == summary.version()
+            && *was == beside
         {
             return Arc::clone(snapshot);
         }
@@ -208,6 +255,10 @@ impl Source for Live {
         }
         if let Some(last) = self.notices.last() {
             snapshot.notes = snapshot.notes.iter().cloned().chain([last]).collect();
+        }
+        snapshot.output.clone_from(&beside.output);
+        if let Some(stacks) = &beside.stacks {
+            snapshot.process = Some(ProcessDetail::Stacks(Arc::clone(stacks)));
         }
         snapshot.inflight = current.in_flight();
         snapshot.recent_node = Some(Arc::new(current.node.with(|seen| seen.recent.clone())));
@@ -225,7 +276,7 @@ impl Source for Live {
             ..snapshot.status
         };
         let snapshot = Arc::new(snapshot);
-        self.last = Some((focus.clone(), version, Arc::clone(&snapshot)));
+        self.last = Some((focus.clone(), version, beside, Arc::clone(&snapshot)));
         snapshot
     }
 
@@ -266,6 +317,11 @@ impl Source for Live {
                 export(rows, &path, &self.host)
             }
             Command::Cancel => Err("nothing goes on that could be cancelled".to_owned()),
+            Command::Signal { process_ix, pid, signal } => self.signal((process_ix, pid), signal),
+            Command::Type(bytes) => {
+                let terminal = self.terminal.as_ref().ok_or("there is no command on this dashboard")?;
+                terminal.type_in(&bytes).map(|()| "typed on the terminal of the command".to_owned())
+            }
         }
     }
 }

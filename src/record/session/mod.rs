@@ -5,6 +5,7 @@ pub mod control;
 pub mod detail;
 pub mod live;
 pub(crate) mod note;
+mod process;
 pub(crate) mod run;
 pub mod sampler;
 pub mod share;

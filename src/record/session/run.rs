@@ -15,7 +15,7 @@ use crate::loader::kernel::counters::Counters;
 use crate::loader::kernel::rings::now;
 use crate::loader::kernel::sums::Taker;
 use crate::loader::processes::guardian::{Guard, Guards};
-use crate::loader::processes::launch::{self, Launched};
+use crate::loader::processes::launch::{self, Launched, Slave};
 use crate::loader::session::Session;
 use crate::notices;
 use crate::record::flight::trigger::Stuck;
@@ -72,6 +72,8 @@ pub struct Run<'a, 'obj> {
     pub guards: Guards,
     /// The command while it is started.
     pub starting: Option<JoinHandle<Result<Started>>>,
+    /// The terminal of its own, until it is started.
+    pub slave: Option<Slave>,
     pub command: Option<Launched>,
     /// The ranks of a job on this node, which start their programs themselves.
     pub ranks: Option<Ranks<'a>>,
@@ -228,6 +230,7 @@ impl Run<'_, '_> {
             if let Some(command) = &mut self.command
                 && let Some(status) = command.ended()?
             {
+                self.display.command_ended(status);
                 return Ok(Some(launch::shell_code(status) as u8));
             }
             if self.args.duration.is_some_and(|d| begun.elapsed() >= d) {
@@ -459,6 +462,7 @@ impl Run<'_, '_> {
         }
         let Some(command) = &mut self.command else { return None };
         if let Ok(Some(status)) = command.ended() {
+            self.display.command_ended(status);
             if still > 0 && !self.targets.may_come() {
                 notices::note(&format!(
                     "the command has ended; {still} of its processes go on and are no longer traced"

@@ -1,6 +1,6 @@
 //! The tracer's own share: by how much its hooks and its own work lengthen the run.
 
-use crate::analysis::share::{HOOKS_NS, TRACING_NS};
+use crate::analysis::trace::share::{HOOKS_NS, TRACING_NS};
 use crate::loader::session::Hooked;
 use crate::node::figures;
 use crate::rows::{Metric, Row};

@@ -118,7 +118,7 @@ impl Targets {
             session.attach_process(pid, None, false);
         }
         if matches!(self, Self::Listed(_)) && !traced {
-            return Err(anyhow!("every target ended before it was attached to"));
+            return Err(anyhow!("every process of -p ended before it could be traced"));
         }
         if !self.may_come() {
             session.list_threads();

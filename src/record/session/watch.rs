@@ -3,7 +3,7 @@
 
 use crate::analysis::findings::{Finding, Findings, Live};
 use crate::analysis::nesting::Nesting;
-use crate::analysis::ranks::OwnCalls;
+use crate::analysis::parallel::ranks::OwnCalls;
 use crate::rows::Row;
 use crate::vocabulary::flag;
 use std::collections::HashSet;

@@ -7,7 +7,7 @@ use crate::event::wire::{Decoder, Record};
 use crate::export::{Forgotten, Moment};
 use crate::loader::kernel::rings::{Batch, Drained, Gauges, now};
 use crate::loader::processes::stripes::Stripes;
-use crate::loader::processes::{existing, limits, mounts};
+use crate::loader::processes::{existing, limits, mounts, users};
 use crate::metrics::endpoint::Shared;
 use crate::notices::Notices;
 use crate::record::flight::trigger::{self, Found};
@@ -272,7 +272,7 @@ impl State {
                 self.pids.insert(*process, *pid);
             }
             Event::Belongs { process, uid, user, cgroup, .. } => {
-                user.clone_from(self.users.entry(*uid).or_insert_with(|| existing::user(*uid)));
+                user.clone_from(self.users.entry(*uid).or_insert_with(|| users::name(*uid)));
                 // Of one that is gone the parent's holds.
                 if self.version_1 && cgroup.as_ref().is_none_or(|cgroup| cgroup.path == "/") {
                     *cgroup = self.pids.get(process).and_then(|pid| existing::cgroup(*pid));

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::summary::filter::{Node, Numbers, Texts, Wrong};
+use crate::usage::hint;
 use crate::vocabulary::{KINDS, Kind, LAYERS, Layer};
 
 /// Fields, what they mean, and an example of each: for help texts.
@@ -14,7 +15,7 @@ pub const FIELDS: [(&str, &str, &str); 12] = [
     ("pid", "process", "pid=4711"),
     ("tid", "thread", "tid=4712"),
     ("rank", "rank, or a range of them", "rank=0..7"),
-    ("dur", "duration: ns, us, ms, s, m", "dur>10ms"),
+    ("dur", "duration: ns, us, ms, s, m, h", "dur>10ms"),
     ("self", "duration less what calls inside it take", "self>1ms"),
     ("bytes", "bytes moved: K, M, G, T are powers of 1024", "bytes>=1M"),
     ("offset", "where in the file", "offset<4K"),
@@ -140,7 +141,8 @@ impl Parser<'_> {
         }
         let field = field.to_ascii_lowercase();
         if !FIELDS.iter().any(|(name, _, _)| *name == field) {
-            return Err(self.wrong(begin, format!("{field:?} is no field; fields are: {}", names())));
+            let similar = hint(&field, FIELDS.map(|(name, _, _)| name));
+            return Err(self.wrong(begin, format!("{field:?} is no field{similar}; fields are: {}", names())));
         }
         self.at += field.len();
         self.blank();
@@ -209,7 +211,8 @@ impl Parser<'_> {
             "layer" => {
                 let layers = values.iter().map(|(at, v)| {
                     Layer::parse(v).ok_or_else(|| {
-                        self.wrong(*at, format!("no such layer; layers are: {}", LAYERS.map(Layer::name).join(", ")))
+                        let known = LAYERS.map(Layer::name);
+                        self.wrong(*at, format!("no such layer{}; layers are: {}", hint(v, known), known.join(", ")))
                     })
                 });
                 return Ok(Node::Layers(layers.collect::<Result<_, _>>()?));
@@ -217,7 +220,8 @@ impl Parser<'_> {
             "kind" => {
                 let kinds = values.iter().map(|(at, v)| {
                     Kind::parse(v).ok_or_else(|| {
-                        self.wrong(*at, format!("no such kind; kinds are: {}", KINDS.map(Kind::name).join(", ")))
+                        let known = KINDS.map(Kind::name);
+                        self.wrong(*at, format!("no such kind{}; kinds are: {}", hint(v, known), known.join(", ")))
                     })
                 });
                 return Ok(Node::Kinds(kinds.collect::<Result<_, _>>()?));
@@ -295,7 +299,7 @@ fn pattern(what: Texts, value: &str, exactly: bool) -> String {
 fn number(what: Numbers, text: &str) -> Result<i64, String> {
     let units: &[(&str, f64)] = match what {
         Numbers::Dur | Numbers::Own => {
-            &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("min", 60e9)]
+            &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("min", 60e9), ("h", 3600e9)]
         }
         Numbers::Bytes | Numbers::Offset => {
             &[("", 1.0), ("B", 1.0), ("K", KIB), ("M", KIB * KIB), ("G", KIB * KIB * KIB), ("T", KIB * KIB * KIB * KIB)]

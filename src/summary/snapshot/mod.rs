@@ -8,9 +8,13 @@ mod tables;
 use std::sync::Arc;
 
 use crate::analysis::findings::Findings;
-use crate::summary::accumulate::{From, Summary};
+use crate::rows::Span;
+use crate::summary::accumulate::{From, Summary, facts};
 use crate::summary::bins::Merge as _;
-use crate::summary::view::{DeviceSample, Events, Focus, History, RunFacts, Screen, Snapshot, Status, Sums, Window};
+use crate::summary::view::{
+    DeviceSample, Events, Focus, History, ProcessDetail, ProcessFocus, ProcessPart, RunFacts, Screen, Snapshot, Status,
+    Sums, Window,
+};
 use crate::vocabulary::{LAYERS, Layer};
 
 impl Summary {
@@ -46,6 +50,8 @@ impl Summary {
             findings: if is(Screen::Findings) { Arc::new(self.found(focus.window)) } else { Arc::default() },
             inflight: None,
             recent_node: None,
+            process: focus.process.as_ref().filter(|_| is(Screen::Processes)).and_then(|of| self.process(of)),
+            output: None,
             loading: None,
             notes: self.notes(focus).into(),
         }
@@ -175,6 +181,21 @@ impl Summary {
             None => self.dims.tracing.run_ns().or_else(|| self.dims.end_ns()),
         };
         findings.find(run_ns, self.from == From::Sums)
+    }
+
+    /// The stacks of a process are the source's, not of its calls.
+    fn process(&self, of: &ProcessFocus) -> Option<ProcessDetail> {
+        match &of.part {
+            ProcessPart::Calls(filter) => {
+                let matches = |s: &Span| {
+                    let path = s.file_id.and_then(|id| self.dims.path(id));
+                    filter.as_ref().is_none_or(|f| f.matches(&facts(s, path.as_deref())))
+                };
+                let wanted = |s: &Span| s.process_ix == of.process_ix && matches(s);
+                Some(ProcessDetail::Calls(self.recent.only(wanted, &self.dims).into()))
+            }
+            ProcessPart::Stacks => None,
+        }
     }
 
     fn events(&self, window: Option<Window>) -> Events {

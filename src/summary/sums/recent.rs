@@ -56,6 +56,14 @@ impl Recent {
         (chosen.into_iter().map(|(_, span)| event(span, dims)).collect(), first)
     }
 
+    /// The last ones of the calls that are wanted.
+    pub fn only(&self, wanted: impl Fn(&Span) -> bool, dims: &Dims) -> Vec<EventRow> {
+        let chosen = self.spans.iter().rev().filter(|s| wanted(s)).take(TAIL);
+        let mut rows: Vec<EventRow> = chosen.map(|s| event(s, dims)).collect();
+        rows.reverse();
+        rows
+    }
+
     /// Requests that are linked to these calls.
     pub fn requests(&self, spans: &HashSet<i64>) -> (Vec<BlockLink>, Vec<Block>) {
         let links: Vec<BlockLink> = self.links.iter().filter(|l| spans.contains(&l.span_id)).cloned().collect();

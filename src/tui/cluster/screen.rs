@@ -5,7 +5,7 @@ use std::time::Duration;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::analysis::ranks::STRAGGLER;
+use crate::analysis::parallel::ranks::STRAGGLER;
 use crate::cluster::history::State;
 use crate::cluster::totals::{OfLayer, Work};
 use crate::cluster::view::{Found, NodeRow, RankRow, View, is_straggler};

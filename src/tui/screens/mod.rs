@@ -9,10 +9,13 @@ mod findings;
 mod inflight;
 mod latency;
 mod node;
+mod output;
 mod overview;
+mod process;
 mod processes;
 mod tree;
 
+pub use process::signals;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -66,7 +69,11 @@ pub fn about(screen: Screen) -> &'static About {
 /// Draws the screen that is looked at.
 pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     state.over = None;
-    (about(state.screen).draw)(buf, area, snapshot, state);
+    let (area, output) = output::split(area, snapshot, state);
+    if area.height > 0 {
+        (about(state.screen).draw)(buf, area, snapshot, state);
+    }
+    output::draw(buf, output, snapshot, state);
     if let Some(over) = state.over.take() {
         // Where the table alone is, no chart is under the mouse.
         state.axes.clear();

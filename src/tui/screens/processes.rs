@@ -3,9 +3,11 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::analysis::ranks::{STRAGGLER, Spread};
+use crate::analysis::parallel::ranks::{STRAGGLER, Spread};
 use crate::summary::view::{Grouping, ProcessRow, Screen, Snapshot, grouped, spread};
-use crate::tui::screens::{About, bytes, count, empty, errors, number, pane, part, per_second, samples_time, time};
+use crate::tui::screens::{
+    About, bytes, count, empty, errors, number, pane, part, per_second, process, samples_time, time,
+};
 use crate::tui::state::{Amounts, State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -26,6 +28,9 @@ pub const ABOUT: About = About {
     ],
     keys: &[
         ("Enter", "call tree of the process (as a filter)"),
+        ("f", "follow its calls, as strace writes them; Space: pause, /: filter, F: the newest"),
+        ("c", "where its threads are: stacks of the kernel and the program"),
+        ("F9 K", "send it a signal"),
         ("p", "rows of processes, threads, ranks, control groups, users, containers, units, jobs"),
         ("t", "processes below those that started them"),
         ("a m", "rates, totals, what came since the mark; set the mark"),
@@ -34,6 +39,12 @@ pub const ABOUT: About = About {
 };
 
 fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+    let (upper, lower) = process::split(area, state);
+    all(buf, upper, snapshot, state);
+    process::draw(buf, lower, snapshot, state);
+}
+
+fn all(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let processes = &snapshot.processes;
     let mut rows: Vec<ProcessRow> = grouped(&processes.rows, state.grouping);
     rows.retain(|r| !state.active_only || r.sums.calls > 0);

@@ -49,7 +49,7 @@ pub fn row(state: &State, snapshot: &Snapshot) -> Option<String> {
             let path = quoted(&snapshot.node.as_ref()?.files.get(nth?)?.0);
             calls(&format!("file_id IN (SELECT file_id FROM files WHERE path = {path})"))
         }
-        TableId::Slowest | TableId::Events => format!("FROM call_tree({id});"),
+        TableId::Slowest | TableId::Events | TableId::Followed => format!("FROM call_tree({id});"),
         TableId::Waterfall => match snapshot.waterfall.as_ref()?.bars.get(nth?)?.what {
             BarOf::Span { span_id, .. } => format!("FROM call_tree({span_id});"),
             BarOf::Request { req_id, .. } => format!("FROM block WHERE req_id = {req_id};"),
@@ -58,6 +58,8 @@ pub fn row(state: &State, snapshot: &Snapshot) -> Option<String> {
             let op = snapshot.latency.ops.get(nth?)?;
             calls(&function(op.layer.name(), op.op))
         }
+        // What a dataset does not have.
+        TableId::Output | TableId::Stacks => return None,
         TableId::Flights => in_flight(snapshot, id)?,
         TableId::Devices => format!("FROM block WHERE dev = {id}\nORDER BY issue_ns;"),
         TableId::Users => of_user(&asked, snapshot, nth?)?,

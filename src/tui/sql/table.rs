@@ -1,7 +1,7 @@
 //! A question for each table: what it shows, of the calls that are looked at.
 
 use crate::summary::filter::quoted;
-use crate::summary::view::{Grouping, Measure};
+use crate::summary::view::{Grouping, Measure, ProcessPart};
 use crate::tui::sql::{Asked, OWN, TREE};
 use crate::tui::state::TableId;
 
@@ -24,6 +24,16 @@ pub(super) fn table(table: TableId, asked: &Asked) -> Option<String> {
         TableId::Ops => latency(asked, &calls),
         TableId::Flights => in_flight(asked),
         TableId::Events => format!("{calls}{EVENTS}"),
+        TableId::Followed => {
+            let of = asked.state.process.as_ref()?;
+            let filter = match &of.part {
+                ProcessPart::Calls(Some(filter)) => format!(" AND {}", filter.sql()),
+                _ => String::new(),
+            };
+            format!("WITH RECURSIVE calls AS (FROM spans WHERE process_ix = {}{filter}){EVENTS}", of.process_ix)
+        }
+        // What a dataset does not have.
+        TableId::Output | TableId::Stacks => return None,
         TableId::Devices => format!("WITH {}{DEVICES}", asked.requests()),
         TableId::Users => {
             let device = asked.selected(TableId::Devices)?.to_string();

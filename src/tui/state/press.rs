@@ -13,7 +13,7 @@ impl State {
     pub fn on_key(&mut self, key: Key, snapshot: &Snapshot) -> Effect {
         self.fresh = false;
         if key == Key::Ctrl('c') {
-            return Effect::Quit;
+            return Self::interrupt(snapshot);
         }
         if let Some(popup) = self.popup {
             return self.popup_key(popup, key, snapshot);
@@ -26,6 +26,9 @@ impl State {
         {
             self.show(screen);
             return Effect::None;
+        }
+        if let Some(effect) = self.process_key(key, snapshot) {
+            return effect;
         }
         match key {
             Key::Char('q') if snapshot.status.recording.is_some() => self.open(Popup::Leave),
@@ -125,6 +128,9 @@ impl State {
             }
             return Effect::None;
         }
+        if let Popup::Signal(now) = popup {
+            return self.signal_key(now, key);
+        }
         match (popup, key) {
             (Popup::Leave, Key::Char('y' | 'Y' | 'q' | 'Q') | Key::Enter) => return Effect::Quit,
             (Popup::Leave, _) => self.popup = None,
@@ -142,17 +148,22 @@ impl State {
         let Some(prompt) = &mut self.prompt else { return Effect::None };
         match key {
             Key::Esc => self.prompt = None,
+            Key::Ctrl('d') if prompt.asked == Asked::Type => {
+                self.prompt = None;
+                return Self::typed("", true);
+            }
             Key::Enter => {
                 let text = prompt.text.trim().to_owned();
                 let done = match prompt.asked {
-                    Asked::Filter if text.is_empty() => {
-                        self.set_filter(None);
-                        Ok(Effect::None)
-                    }
-                    Asked::Filter => Filter::parse(&text).map_err(|w| w.to_string()).map(|filter| {
-                        self.set_filter(Some(filter));
+                    Asked::Filter => of_text(&text).map(|filter| {
+                        self.set_filter(filter);
                         Effect::None
                     }),
+                    Asked::FilterProcess => of_text(&text).map(|filter| {
+                        self.filter_process(filter);
+                        Effect::None
+                    }),
+                    Asked::Type => Ok(Self::typed(&prompt.text, false)),
                     Asked::Search => {
                         self.sought = (!text.is_empty()).then_some(text);
                         if self.sought.is_some() {
@@ -247,6 +258,11 @@ impl State {
         // A selected row stays.
         table.follow = false;
     }
+}
+
+/// No text is no filter.
+fn of_text(text: &str) -> Result<Option<Filter>, String> {
+    if text.is_empty() { Ok(None) } else { Filter::parse(text).map(Some).map_err(|why| why.to_string()) }
 }
 
 fn other(now: TreeView, view: TreeView) -> TreeView {

@@ -10,6 +10,10 @@ pub enum Asked {
     Record,
     Export,
     Search,
+    /// On the calls of one process.
+    FilterProcess,
+    /// A line for the command.
+    Type,
 }
 
 impl Asked {
@@ -20,6 +24,8 @@ impl Asked {
             Self::Record => "record to directory",
             Self::Export => "export to directory",
             Self::Search => "search rows for",
+            Self::FilterProcess => "filter these calls",
+            Self::Type => "type to the command",
         }
     }
 }

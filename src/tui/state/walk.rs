@@ -2,7 +2,7 @@
 
 use crate::summary::filter::Filter;
 use crate::summary::view::{Grouping, NodeId, ProcessRow, Screen, Snapshot, grouped};
-use crate::tui::state::{Effect, Popup, State, TableId};
+use crate::tui::state::{Effect, OutputPane, Popup, State, TableId};
 use crate::vocabulary::LAYERS;
 
 impl State {
@@ -17,6 +17,8 @@ impl State {
     pub(super) fn back(&mut self) -> bool {
         match self.screen {
             _ if self.alone => self.alone = false,
+            _ if self.output == OutputPane::Whole => self.output = OutputPane::Part,
+            Screen::Processes if self.process.is_some() => self.leave_process(),
             Screen::Tree if self.span.is_some() => {
                 self.span = None;
                 if let Some(from) = self.from.take() {
@@ -56,10 +58,11 @@ impl State {
             }
             TableId::Tree | TableId::Inverted => self.node = Some(id as NodeId),
             TableId::Slowest => self.span = Some(id),
-            TableId::Events => {
+            TableId::Events | TableId::Followed => {
+                let from = self.screen;
                 self.span = Some(id);
                 self.show(Screen::Tree);
-                self.from = Some(Screen::Events);
+                self.from = Some(from);
             }
             TableId::Findings => self.show_evidence(snapshot),
             TableId::Ops => {

@@ -242,7 +242,9 @@ impl<R> Table<'_, R> {
             (false, None) => 0,
         };
         self.search(state, &order, pen);
-        let page = usize::from(area.height.saturating_sub(2));
+        // Lines of text have no heads.
+        let head = u16::from(self.columns.iter().any(|c| !c.head.is_empty()));
+        let page = usize::from(area.height.saturating_sub(1 + head));
         state.page = page.max(1);
         state.top =
             state.top.min(state.at).max((state.at + 1).saturating_sub(page)).min(order.len().saturating_sub(page));
@@ -255,7 +257,7 @@ impl<R> Table<'_, R> {
         self.details(state, &order, pen);
         state.head_spots.clear();
         state.axes.clear();
-        state.body = crate::tui::widgets::below(inner, 1);
+        state.body = crate::tui::widgets::below(inner, head);
         if inner.height == 0 {
             return;
         }
@@ -264,7 +266,9 @@ impl<R> Table<'_, R> {
             return;
         }
         let widths = self.widths(usize::from(inner.width));
-        self.draw_head(buf, inner, pen, state, &widths);
+        if head > 0 {
+            self.draw_head(buf, inner, pen, state, &widths);
+        }
         let rows = order.len().min(usize::from(state.body.height)) as u16;
         self.find_axes(Rect { height: rows, ..state.body }, &widths, &mut state.axes);
         for (line, at) in (state.top..order.len()).take(usize::from(state.body.height)).enumerate() {

@@ -16,7 +16,7 @@ KEYS = {"Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight":
 class Page:
     """A page, with every error that it or its console had."""
 
-    def __init__(self, path, width=1280, height=900):
+    def __init__(self, path, width=1280, height=900, fragment=""):
         self.errors, self.requests, self.number = [], [], 0
         self.home = tempfile.mkdtemp(prefix="chromium-")
         command = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0",
@@ -30,7 +30,7 @@ class Page:
         for domain in ("Runtime", "Log", "Page", "Network"):
             self.call(domain + ".enable")
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        self.call("Page.navigate", url="file://" + os.path.abspath(path) + (f"#{fragment}" if fragment else ""))
         self.wait("document.readyState === 'complete'")
 
     def _address(self):

@@ -208,8 +208,12 @@ fn readers_of_proc_are_recorded() {
 /// Which variant of a call, the number that it was given, and its error.
 type Asked = (String, Option<String>, Option<i64>, String);
 
-/// What strace shows of flags, as a number.
+/// What strace shows of flags, or of a lock, as a number.
 fn flags(text: &str) -> Option<i64> {
+    let lock = text.strip_prefix("{l_type=").and_then(|lock| lock.split(',').next());
+    if let Some(kind) = lock {
+        return ["F_RDLCK", "F_WRLCK", "F_UNLCK"].iter().position(|name| *name == kind).map(|n| n as i64);
+    }
     let bit = |name: &str| match name {
         "O_RDONLY" => Some(0),
         "FD_CLOEXEC" => Some(1),
@@ -229,7 +233,7 @@ fn calls_keep_what_they_were_asked_for() {
             .concat();
     let data = live::trace(work.path(), &["--layers", "syscall"], &command).data().lossless();
     let (_, calls) =
-        strace::run(&work.path().join("strace"), &["-y", "-e", "trace=fcntl,lseek,dup,dup2,dup3"], &command);
+        strace::run(&work.path().join("strace"), &["-y", "-e", "trace=fcntl,flock,lseek,dup,dup2,dup3"], &command);
     // Standard streams are others there.
     let standard = |fd: i64| (0..3).contains(&fd);
     let mut theirs: BTreeMap<Asked, usize> = BTreeMap::new();
@@ -243,6 +247,15 @@ fn calls_keep_what_they_were_asked_for() {
                 (cmd, takes.and_then(|text| flags(text)).map(|n| i64::from(n as i32)))
             }
             "lseek" => (named(&call.args[2]), call.args[1].parse().ok()),
+            "flock" => {
+                let operations = [("LOCK_SH", 1), ("LOCK_EX", 2), ("LOCK_NB", 4), ("LOCK_UN", 8)];
+                let (words, number) = operations.iter().fold((Vec::new(), 0), |(mut words, number), (name, bit)| {
+                    let is_there = call.args[1].split('|').any(|word| word == *name);
+                    words.extend((is_there && *name != "LOCK_NB").then_some(*name));
+                    (words, number + i64::from(is_there) * bit)
+                });
+                (words.first().map(|name| (*name).to_owned()), Some(number))
+            }
             _ => (None, call.args[0].split('<').next().unwrap().parse().ok()),
         };
         let key = (call.name.clone(), cmd, arg, call.error.clone().unwrap_or_default());
@@ -250,7 +263,7 @@ fn calls_keep_what_they_were_asked_for() {
     }
     let mut ours: BTreeMap<Asked, usize> = BTreeMap::new();
     let on_standard = |s: &Span| s.handle_id.is_some_and(|id| standard(data.handles[&id].raw));
-    let asked = data.spans.iter().filter(|s| ["fcntl", "lseek", "dup", "dup2", "dup3"].contains(&s.op));
+    let asked = data.spans.iter().filter(|s| ["fcntl", "flock", "lseek", "dup", "dup2", "dup3"].contains(&s.op));
     for span in asked.filter(|s| !on_standard(s)) {
         assert_eq!((span.bytes, span.req_bytes), (None, None), "{span:?}");
         *ours.entry((span.op.to_owned(), span.cmd.map(str::to_owned), span.arg, error(span))).or_default() += 1;

@@ -6,3 +6,4 @@ mod phases;
 mod rank_of_program;
 mod ranks;
 mod scale;
+mod slurm;

@@ -97,6 +97,8 @@ fn a_call_that_moves_the_position_has_the_new_one() {
     calls.sort_by_key(|s| s.start_ns);
     let asks = ["ftell", "ftello", "fgetpos"];
     let moves = calls.iter().filter(|s| s.kind == Kind::Seek || asks.contains(&s.op));
+    let asked: Vec<_> = moves.clone().filter(|s| s.cmd.is_some()).map(|s| (s.cmd, s.arg)).collect();
+    assert_eq!(asked, [(Some("SEEK_SET"), Some(5)), (Some("SEEK_CUR"), Some(2)), (Some("SEEK_END"), None)]);
     let places: Vec<_> = moves.map(|s| (s.op, s.offset, s.errno)).collect();
     let expected = [
         ("fseek", Some(5), 0),

@@ -44,5 +44,19 @@ fn darshan_counts_what_posix_mix_counts() {
     for (name, value) in expected {
         assert_eq!(log["sums"][name].as_i64().unwrap_or(0), value, "{name}");
     }
-    assert!(exports::otf2(&traced.dir, work.path()) > 0);
+    assert!(exports::otf2(&traced.dir, work.path())["IO_OPERATION_COMPLETE"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn locks_and_seeks_are_events_of_otf2() {
+    let work = live::scratch();
+    let dir = work.path().join("all");
+    std::fs::create_dir(&dir).unwrap();
+    let traced = live::trace(work.path(), &["--layers", "syscall"], &[programs::build("posix_all").as_path(), &dir]);
+    traced.data().lossless();
+    let events = exports::otf2(&traced.dir, work.path());
+    // flock, F_SETLK and F_SETLKW; flock and F_OFD_SETLK.
+    for (event, number) in [("IO_ACQUIRE_LOCK", 3), ("IO_RELEASE_LOCK", 2), ("IO_SEEK", 2), ("IO_CHANGE_FLAGS", 2)] {
+        assert_eq!(events[event], number, "{event}");
+    }
 }

@@ -65,7 +65,7 @@ fn a_program_that_flushes_each_record_is_told_apart_from_one_that_does_not() {
     fs::write(&settings, "[sync-per-record]\ncalls = 10000\n").unwrap();
     let settings = settings.to_str().unwrap();
     assert_eq!(code(&bad, &["--rules", settings, "--fail-on", "sync-per-record"]), Some(0));
-    assert_eq!(code(&bad, &["--rules", "/nowhere", "--json"]), Some(125));
+    assert_eq!(code(&bad, &["--rules", "/nowhere", "--json"]), Some(2));
     let own = "[mine]\nadvice = 'do not'\nsql = \"SELECT count(*) || ' flushes' AS what, 1.5 AS seconds, any_value(path) AS path \
                FROM v_calls WHERE op = 'fsync';\"\n[wrong]\nsql = 'FROM nothing'\n";
     let settings = each.path().join("own.toml");

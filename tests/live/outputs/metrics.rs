@@ -5,6 +5,7 @@ use crate::common::device::{self, Device};
 use crate::common::live::{self, Data, Running, tracer, until};
 use crate::common::programs;
 use crate::common::prometheus::{Prometheus, Samples, get};
+use crate::outputs::monitoring;
 use iotrace_bpf::export::Dataset;
 use iotrace_bpf::rows::{Metric, Span};
 use iotrace_bpf::vocabulary::{Kind, Layer};
@@ -265,13 +266,14 @@ fn prometheus_matches_the_program_and_the_dataset() {
     let device = Device::new(work.path(), "xfs");
     let before = device.counters();
     let paused = Paused::begin(work.path(), &device.mount);
-    let prometheus = Prometheus::start(work.path(), paused.address);
+    let prometheus = Prometheus::start(work.path(), paused.address, Path::new(monitoring::RULES));
 
     // The last call on a file is there; so are those before it.
     until("the last call", || prometheus.value("iotrace_op_duration_seconds_count{op='fdatasync'}") == Some(1.0));
     let written = compare_program(&paused, &prometheus);
     compare_device(&prometheus, &device, &before);
     check_metadata(&prometheus);
+    monitoring::check(&prometheus);
     let scraped = Scraped::new(&prometheus);
     check_pages(paused.address);
 
@@ -297,7 +299,7 @@ fn the_node_has_five_resolutions() {
     let dir = work.path().join("run.iotrace");
     let before = cpu_user();
     let mut command = tracer();
-    command.args(["--batch", "--json", "-d", "1", "-o"]).arg(&dir).args(["--", "sh", "-c"]);
+    command.args(["--batch", "--json", "-d", "1s", "-o"]).arg(&dir).args(["--", "sh", "-c"]);
     // Something for the CPUs to do, and then nothing.
     command.arg("i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done; sleep 3");
     let out = command.output().unwrap();

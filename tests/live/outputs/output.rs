@@ -29,7 +29,8 @@ fn the_standard_output_of_a_command_is_its_own() {
         let mut plain = Command::new(command[0]);
         plain.args(&command[1..]);
         let (plain, _) = into_file(plain, &out);
-        for options in [&[][..], &["--batch", "--delay", "0.1"], &["--batch", "--json"], &["--quiet"], &["--aggregate"]]
+        for options in
+            [&[][..], &["--batch", "--delay", "100ms"], &["--batch", "--json"], &["--quiet"], &["--aggregate"]]
         {
             let mut tracer = live::tracer();
             tracer.args(options).args(["--force", "-o"]).arg(&dataset).arg("--").args(command);

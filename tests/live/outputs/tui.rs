@@ -14,10 +14,10 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const TRACER: &str = env!("CARGO_BIN_EXE_iotrace-bpf");
+pub const TRACER: &str = env!("CARGO_BIN_EXE_iotrace-bpf");
 
 /// What a shell prints when the dashboard has ended, with the modes of the terminal.
-const AFTER: &str = "; echo left $?; stty -a; sleep 600";
+pub const AFTER: &str = "; echo left $?; stty -a; sleep 600";
 
 /// A dataset that is always the same.
 const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/mpi_hdf5");
@@ -39,7 +39,7 @@ fn replay(work: &Path, size: (u16, u16), dir: &Path) -> Pane {
 }
 
 /// Nothing of the dashboard is left on the terminal.
-fn is_restored(pane: &Pane) {
+pub fn is_restored(pane: &Pane) {
     let text = pane.shows(&["left ", "icanon"]);
     assert!(text.contains(" icanon") && text.contains(" echo ") && !text.contains("-icanon"), "{text}");
     for flag in ["alternate_on", "mouse_any_flag"] {
@@ -49,7 +49,7 @@ fn is_restored(pane: &Pane) {
 }
 
 /// Ends when the test does.
-struct Running(Child);
+pub struct Running(pub Child);
 
 impl Drop for Running {
     fn drop(&mut self) {

@@ -29,7 +29,8 @@ fn wrong_usage() {
     fails(2, &["--nonsense", "--", "true"], "--nonsense");
     fails(2, &["--layers", "bogus", "--", "true"], "no such layer");
     fails(2, &["--duration", "soon", "--", "true"], "30s");
-    fails(2, &["--ring-size", "7", "--", "true"], "1M to 64G");
+    fails(2, &["--duration", "30", "--", "true"], "30s");
+    fails(2, &["--ring-size", "7K", "--", "true"], "1M to 64G");
     fails(2, &["-p", "1", "--", "true"], "cannot be used with");
     fails(2, &["-p", "none"], "none");
     fails(2, &["--force", "--", "true"], "--output");
@@ -83,6 +84,16 @@ fn without_root_there_is_an_error() {
     }
     assert!(!Path::new("/tmp/never.iotrace").exists());
     assert!(!work.path().join("ran").exists());
+
+    // And the command that would mend it.
+    let mut doctor = Command::new("timeout");
+    doctor.args(["60", "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&tracer);
+    let out = doctor.args(["doctor", "--fix-hints"]).output().unwrap();
+    let hints = String::from_utf8_lossy(&out.stdout);
+    assert_eq!(out.status.code(), Some(1), "{hints}");
+    let commands: Vec<&str> = hints.lines().filter(|line| !line.starts_with('#')).collect();
+    let [.., setcap] = commands[..] else { panic!("no command: {hints}") };
+    assert!(setcap.contains("setcap cap_bpf,cap_perfmon,") && setcap.ends_with(tracer.to_str().unwrap()), "{hints}");
 }
 
 #[test]

@@ -222,6 +222,27 @@ fn under_sudo_the_command_and_the_dataset_belong_to_the_caller() {
         owned(&entry.unwrap().path(), 0o600);
     }
     assert!(Data::read(&dataset).processes.values().all(|p| p.uid == 65534));
+
+    for (made, options) in [
+        ("page.html", ["report", "--html"]),
+        ("run.json", ["export", "--to=perfetto"]),
+        ("csv", ["export", "--to=csv"]),
+    ] {
+        let made = work.path().join(made);
+        let mut reader = live::tracer();
+        reader.arg(options[0]).arg(&dataset).arg(options[1]);
+        if options[0] == "export" {
+            reader.arg("-o");
+        }
+        let out = reader.arg(&made).env("SUDO_UID", "65534").env("SUDO_GID", "65534").output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let mut all = vec![made.clone()];
+        all.extend(fs::read_dir(&made).into_iter().flatten().map(|entry| entry.unwrap().path()));
+        for path in all {
+            let m = fs::metadata(&path).unwrap();
+            assert_eq!((m.uid(), m.gid()), (65534, 65534), "{}", path.display());
+        }
+    }
 }
 
 #[test]

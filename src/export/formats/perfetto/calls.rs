@@ -10,7 +10,7 @@ use super::packets::Packets;
 use super::texts::Texts;
 use crate::HashMap;
 use crate::analysis::nesting::is_phase;
-use crate::analysis::source::{IdKind, Source};
+use crate::analysis::trace::source::{IdKind, Source};
 use crate::export::report::Union;
 use crate::rows::{PARTS, Process, SEQ_BITS, Span, Thread};
 use crate::vocabulary::{flag, intern};

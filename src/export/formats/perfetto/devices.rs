@@ -8,7 +8,7 @@ use super::lanes::{Lanes, Slice};
 use super::messages::{CounterDescriptor, EventType, TrackDescriptor, TrackEvent};
 use super::packets::Packets;
 use crate::HashMap;
-use crate::analysis::source::{IdKind, Source};
+use crate::analysis::trace::source::{IdKind, Source};
 use crate::export::report::Union;
 use crate::rows::Block;
 

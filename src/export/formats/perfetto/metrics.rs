@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::messages::{CounterDescriptor, TrackDescriptor};
 use super::packets::Packets;
 use crate::HashMap;
-use crate::analysis::source::Source;
+use crate::analysis::trace::source::Source;
 use crate::export::report::Union;
 
 /// Names with labels: more have no track.

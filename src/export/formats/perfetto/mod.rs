@@ -19,7 +19,7 @@ use std::io::Write;
 
 use anyhow::{Result, bail};
 
-use crate::analysis::source::{IdKind, Source};
+use crate::analysis::trace::source::{IdKind, Source};
 use crate::export::report::Union;
 use crate::rows::{Block, Span};
 

@@ -71,7 +71,9 @@ CREATE TABLE shifts AS
   SELECT host, wall_ns, wall_ns - min(wall_ns) OVER () AS shift_ns FROM starts;
 ALTER VIEW spans RENAME TO all_spans;
 CREATE TABLE spans AS
-  SELECT s.* REPLACE (s.start_ns + coalesce(shift_ns, 0) AS start_ns)
+  SELECT s.* REPLACE (s.start_ns + coalesce(shift_ns, 0) AS start_ns,
+    -- Darshan takes what a call of MPI asks for, and not its status.
+    if(s.layer = 'mpiio' AND s.kind IN ('read', 'write'), coalesce(s.req_bytes, s.bytes), s.bytes) AS bytes)
   FROM all_spans s LEFT JOIN shifts t ON t.host IS NOT DISTINCT FROM s.host
        LEFT JOIN (SELECT host, span_id FROM all_spans
                   WHERE layer = 'stdio' AND op NOT LIKE '%aio%' AND op <> 'lio_listio') p
@@ -87,8 +89,24 @@ CREATE TABLE ranks AS
                  FROM processes p SEMI JOIN io ON io.host IS NOT DISTINCT FROM p.host AND io.process_ix = p.process_ix)
   SELECT host, process_ix, if(ranked, rank, nth)::BIGINT AS rank FROM known WHERE NOT ranked OR rank IS NOT NULL;
 CREATE TABLE named AS
-  SELECT host, file_id, coalesce(path, 'dev ' || (dev >> 20) || ':' || (dev & 1048575) || ' inode ' || ino) AS path
+  SELECT host, file_id, coalesce(path, 'dev ' || (dev >> 20) || ':' || (dev & 1048575) || ' inode ' || ino) AS path,
+         coalesce(nullif(blksize, 0), 4096) AS alignment
   FROM files WHERE role NOT IN ('proc', 'socket', 'pipe');
+-- Reads and writes of system calls with the last byte before, which is 0 again after each open and close of the file by
+-- the process. Those that moved nothing count. None where calls are in sums: these have no order.
+CREATE TABLE accesses AS
+  WITH calls AS (
+    SELECT *, start_ns + dur_ns AS end_ns FROM spans
+    WHERE layer = 'syscall' AND layer_top AND file_id IS NOT NULL AND (
+      kind IN ('open', 'close') OR kind IN ('read', 'write') AND "offset" IS NOT NULL AND bytes IS NOT NULL)),
+  eras AS (SELECT *, sum((kind IN ('open', 'close'))::INT) OVER (
+             PARTITION BY host, process_ix, file_id ORDER BY end_ns, span_id) AS era FROM calls)
+  SELECT host, process_ix, layer, file_id, object_id, kind, "offset",
+         coalesce(lag("offset" + bytes - 1) OVER (
+           PARTITION BY host, process_ix, file_id, kind, era ORDER BY end_ns, span_id), 0) AS last,
+         lag(kind) OVER (PARTITION BY host, process_ix, file_id ORDER BY end_ns, span_id) AS last_kind
+  FROM eras WHERE kind IN ('read', 'write')
+    AND NOT EXISTS (FROM file_rollup WHERE layer = 'syscall' AND calls_error IS NULL);
 """
 
 # Rows of a table with the rank, the path and the object they are about.
@@ -124,7 +142,15 @@ EXTRA = {
         "DUPS": "sum(calls) FILTER (op IN ('dup', 'dup2', 'dup3'))",
         "OPENS": "sum(calls) FILTER (kind = 'open' OR op IN ('dup', 'dup2', 'dup3'))",
         "RENAME_SOURCES": "sum(calls) FILTER (op LIKE 'rename%')",
-        "FILE_ALIGNMENT": "4096",
+        "FILE_ALIGNMENT": "any_value(alignment)",
+    },
+    ("POSIX", "accesses"): {
+        **{f"SEQ_{kind.upper()}S": f"count(*) FILTER (kind = '{kind}' AND \"offset\" > last)"
+           for kind in ("read", "write")},
+        **{f"CONSEC_{kind.upper()}S": f"count(*) FILTER (kind = '{kind}' AND \"offset\" = last + 1)"
+           for kind in ("read", "write")},
+        "RW_SWITCHES": "count(*) FILTER (kind <> last_kind)",
+        "FILE_NOT_ALIGNED": 'count(*) FILTER ("offset" % alignment <> 0)',
     },
     ("POSIX", "spans"): SLOWEST,
     ("MPIIO", "spans"): SLOWEST,
@@ -132,7 +158,13 @@ EXTRA = {
     ("PNETCDF_VAR", "spans"): SLOWEST,
     ("STDIO", "file_sums"): {"FDOPENS": "sum(calls) FILTER (op = 'fdopen')"},
     ("MPIIO", "file_sums"): {"VIEWS": "sum(calls) FILTER (op = 'MPI_File_set_view')"},
-    ("MPIIO", "handles"): {"HINTS": "count(*) FILTER (cardinality(hints) > 0)", "MODE": "max(mode)"},
+    ("MPIIO", "handles"): {
+        "HINTS": "count(*) FILTER (cardinality(hints) > 0)",
+        "MODE": "arg_max(mode, handle_id)",
+        # Opened by one rank alone; those that were open before are none (bit 0).
+        "INDEP_OPENS": "count(*) FILTER (comm_size = 1 AND flags & 1 = 0)",
+        "COLL_OPENS": "count(*) FILTER (coalesce(comm_size, 2) <> 1 AND flags & 1 = 0)",
+    },
     ("H5F", "file_sums"): {
         "USE_MPIIO": "(EXISTS (FROM file_sums m WHERE m.layer = 'mpiio'"
                      " AND m.host IS NOT DISTINCT FROM any_value(t.host) AND m.file_id = any_value(t.file_id)))::INT"},
@@ -228,7 +260,7 @@ class Merged:
 
     def complete(self):
         for word, counts in self.common.items():
-            ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+            ordered = sorted(counts.items(), key=lambda pair: (-pair[1], -pair[0]))
             for n, (value, count) in enumerate(ordered[:4], 1):
                 self.values[f"{word}{n}_{word}"], self.values[f"{word}{n}_COUNT"] = value, count
         return self.values
@@ -258,6 +290,8 @@ class Module:
         for (module, table), counters in EXTRA.items():
             if module == self.name:
                 self.read_extra(db, table, counters)
+        if self.name == "POSIX":
+            self.read_strides(db)
 
     def read_extra(self, db, table, counters):
         columns = ", ".join(f'coalesce({sql}, 0) AS "{name}"' for name, sql in counters.items())
@@ -267,6 +301,16 @@ class Module:
         for rank, path, name, *values in rows(db, query):
             if table == "file_sums" or (path, name, rank) in self.records:
                 self.records[path, name, rank].values.update(zip(counters, values))
+
+    def read_strides(self, db):
+        """Gaps between accesses, where these have an order; none from the first byte, and none that is empty."""
+        query = f"""SELECT r.rank, n.path, if(last > 0, greatest("offset" - last - 1, 0), 0) AS gap, count(*)
+                    {WHERE.format(table="accesses")} GROUP BY r.rank, n.path, gap ORDER BY ALL"""
+        found = defaultdict(Counter)
+        for rank, path, gap, number in rows(db, query):
+            found[path, None, rank][gap] += number
+        for key, gaps in found.items():
+            self.records[key].common["STRIDE"] = Counter({gap: number for gap, number in gaps.items() if gap})
 
     def packed(self, key, names):
         """A record as the log has it."""

@@ -7,7 +7,7 @@ import otf2
 from otf2.definitions import IoDirectory, IoRegularFile
 from otf2.enums import (IoAccessMode, IoCreationFlag, IoHandleFlag, IoOperationFlag, IoOperationMode, IoParadigmClass,
                         IoParadigmFlag, IoParadigmProperty, IoSeekOption, IoStatusFlag, LocationGroupType,
-                        Paradigm, RegionRole, SystemTreeDomain, Type)
+                        LockType, Paradigm, RegionRole, SystemTreeDomain, Type)
 from otf2.event_writer import EventWriter
 
 UNKNOWN = 2**64 - 1  # OTF2_UNDEFINED_UINT64
@@ -27,7 +27,10 @@ PARADIGMS = {
 MODES = {"read": IoOperationMode.READ, "write": IoOperationMode.WRITE, "sync": IoOperationMode.FLUSH}
 METADATA = {"open", "close", "meta", "seek"}
 WHENCE = {"SEEK_SET": IoSeekOption.FROM_START, "SEEK_CUR": IoSeekOption.FROM_CURRENT,
-          "SEEK_END": IoSeekOption.FROM_END, "SEEK_DATA": IoSeekOption.DATA, "SEEK_HOLE": IoSeekOption.HOLE}
+          "SEEK_END": IoSeekOption.FROM_END, "SEEK_DATA": IoSeekOption.DATA, "SEEK_HOLE": IoSeekOption.HOLE,
+          "MPI_SEEK_SET": IoSeekOption.FROM_START, "MPI_SEEK_CUR": IoSeekOption.FROM_CURRENT,
+          "MPI_SEEK_END": IoSeekOption.FROM_END}
+LOCKS = {"SHARED": LockType.SHARED, "EXCLUSIVE": LockType.EXCLUSIVE}
 DUPLICATES = {"dup", "dup2", "dup3", "fcntl"}
 DELETES = {"unlink", "unlinkat", "rmdir", "remove", "MPI_File_delete", "H5Fdelete", "nc_delete", "ncmpi_delete",
            "io_uring.unlinkat"}
@@ -57,18 +60,30 @@ WITH calls AS (
          s.flags, s.async_id, s.dur_ns, s.self_ns
   FROM v_spans s),
 operations AS (FROM calls WHERE flags & 4 <> 0),
+-- Kinds of locks of fcntl: F_RDLCK, F_WRLCK, F_UNLCK.
+lock_calls AS (
+  SELECT *, CASE cmd WHEN 'LOCK_SH' THEN 'SHARED' WHEN 'LOCK_EX' THEN 'EXCLUSIVE' WHEN 'LOCK_UN' THEN NULL
+            ELSE ['SHARED', 'EXCLUSIVE', NULL][arg + 1] END AS lock
+  FROM calls WHERE layer = 'syscall' AND flags & 64 = 0 AND (cmd IN ('LOCK_SH', 'LOCK_EX', 'LOCK_UN')
+    OR cmd IN ('F_SETLK', 'F_SETLKW', 'F_OFD_SETLK', 'F_OFD_SETLKW') AND arg BETWEEN 0 AND 2)),
+-- What is released is the lock that was taken last on the handle.
+locks AS (
+  SELECT host, span_id, coalesce(lock, last_value(CASE WHEN errno = 0 THEN lock END IGNORE NULLS) OVER (
+           PARTITION BY host, process_ix, handle_id ORDER BY wall_ns + dur_ns, span_id), 'EXCLUSIVE') AS lock,
+         CASE WHEN lock IS NULL THEN 'release' WHEN errno = 0 THEN 'acquire' ELSE 'try' END AS does
+  FROM lock_calls),
 -- An operation ends with the call that found it complete, on whatever thread.
 completing AS (
   SELECT host, process_ix, wall_ns + dur_ns AS end_ns, min(thread) AS thread FROM calls
   WHERE async_id IS NOT NULL AND flags & 4 = 0 GROUP BY ALL),
 events AS (
   SELECT c.thread AS location, c.wall_ns AS at_ns, 1 AS nth, c.*, o.handle_id AS tested_handle, o.layer AS tested_layer,
-         o.file_id AS tested_file
-  FROM calls c LEFT JOIN operations o
+         o.file_id AS tested_file, l.does, l.lock
+  FROM calls c LEFT JOIN locks l ON l.host IS NOT DISTINCT FROM c.host AND l.span_id = c.span_id LEFT JOIN operations o
     ON c.op LIKE 'MPI%' AND c.arg = 0 AND c.flags & 4 = 0
    AND o.host IS NOT DISTINCT FROM c.host AND o.span_id = c.async_id
   UNION ALL
-  SELECT coalesce(c.thread, o.thread), o.wall_ns + o.dur_ns, 0, o.*, NULL, NULL, NULL
+  SELECT coalesce(c.thread, o.thread), o.wall_ns + o.dur_ns, 0, o.*, NULL, NULL, NULL, NULL, NULL
   FROM operations o LEFT JOIN completing c
     ON c.host IS NOT DISTINCT FROM o.host AND c.process_ix = o.process_ix AND c.end_ns = o.wall_ns + o.dur_ns
   WHERE o.flags & 64 = 0)
@@ -109,6 +124,8 @@ class Event:
     tested_handle: int | None
     tested_layer: str | None
     tested_file: int | None
+    locks: str | None
+    lock: str | None
 
     @property
     def asynchronous(self):
@@ -380,21 +397,42 @@ class Location:
         for key in self.definitions.closed.get((event.host, event.span), ()):
             if key in self.definitions.handles:
                 self.writer.io_destroy_handle(at, self.definitions.handles[key].definition)
+        if event.locks is not None:
+            self.lock(event, at)
         if event.errno or event.flags & UNFINISHED or not event.top:
             return
         if event.op in DELETES and event.layer in PARADIGMS:
             if file := self.definitions.deleted(event):
                 self.writer.io_delete_file(at, self.definitions.paradigms[event.layer], file)
-        elif event.kind == "seek" and event.cmd in WHENCE and event.arg is not None and event.offset is not None:
-            self.writer.io_seek(at, self.handle(event), event.arg, WHENCE[event.cmd], max(event.offset, 0))
-        elif event.kind == "seek" and event.layer == "stdio" and event.offset is not None:
-            # Streams: where it went is known, and not what was asked for.
-            self.writer.io_seek(at, self.handle(event), event.offset, IoSeekOption.FROM_START, max(event.offset, 0))
+        elif event.kind == "seek" and event.offset is not None:
+            self.seek(event, at)
         elif event.op == "fcntl" and event.cmd in ("F_SETFL", "F_SETFD"):
             # FD_CLOEXEC is 1.
             flags = bits(STATUS["syscall"], IoStatusFlag, event.arg) if event.cmd == "F_SETFL" else (
                 IoStatusFlag.CLOSE_ON_EXEC if event.arg and event.arg & 1 else IoStatusFlag.NONE)
             self.writer.io_change_status_flags(at, self.handle(event), flags)
+
+    def lock(self, event, at):
+        of, lock = self.handle(event), LOCKS[event.lock]
+        if event.locks == "release":
+            if event.errno == 0:
+                self.writer.io_release_lock(at, of, lock)
+        elif event.locks == "acquire":
+            self.writer.io_acquire_lock(at, of, lock)
+        else:
+            self.writer.io_try_lock(at, of, lock)
+
+    def seek(self, event, at):
+        asked, whence, result = event.arg, WHENCE.get(event.cmd), max(event.offset, 0)
+        if asked is None or whence is None:
+            if event.layer != "stdio":
+                return
+            # Where the stream went is known, and not what was asked for.
+            asked, whence = event.offset, IoSeekOption.FROM_START
+        elif event.layer == "mpiio" and event.cmd != "MPI_SEEK_SET":
+            # The offset is what was asked for: where it led to is not recorded.
+            result = UNKNOWN
+        self.writer.io_seek(at, self.handle(event), asked, whence, result)
 
     def complete(self, event, at):
         of, matching = self.handle(event), self.matching(event.host, event.span)

@@ -6,11 +6,12 @@ mod table;
 mod tables;
 mod text;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use crate::export::report::Report;
 use crate::export::report::render::style::{Line, Tone};
 use crate::text::wrapped;
+use crate::usage::{bail, hint};
 pub use sections::{SECTIONS, Section, section};
 use table::Table;
 
@@ -116,7 +117,13 @@ impl Report {
                 let mut keys: Vec<_> = tables.iter().flat_map(|(_, table)| table.keys()).collect();
                 keys.sort_unstable();
                 keys.dedup();
-                bail!("--sort {by}: no table of this report has such a column; columns are: {}", keys.join(", "));
+                // `_ns` may be left out.
+                let titles = keys.iter().filter_map(|key| key.strip_suffix("_ns"));
+                let similar = hint(by, titles.chain(keys.iter().copied()));
+                bail!(
+                    "--sort {by}: no table of this report has such a column{similar}; columns are: {}",
+                    keys.join(", ")
+                );
             }
         }
         Ok(tables)

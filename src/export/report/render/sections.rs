@@ -4,6 +4,8 @@ use crate::export::report::Report;
 use crate::export::report::render::style::Line;
 use crate::export::report::render::table::Table;
 use crate::export::report::render::{Look, tables, text};
+use crate::usage;
+use crate::vocabulary::Layer;
 
 /// A section.
 pub struct Section {
@@ -64,7 +66,7 @@ pub const SECTIONS: [Section; 23] = [
     Section {
         name: "functions",
         about: "calls, time and bytes by function",
-        usual: |report| !report.layers.is_empty(),
+        usual: |report| report.layers.iter().any(|layer| layer.layer != Layer::Block.name()),
         title: |_| "Functions, by their own time".to_owned(),
         table: tables::functions::functions,
         text: None,
@@ -225,6 +227,6 @@ pub const SECTIONS: [Section; 23] = [
 pub fn section(name: &str) -> Result<&'static Section, String> {
     SECTIONS.iter().find(|section| section.name == name).ok_or_else(|| {
         let names: Vec<_> = SECTIONS.iter().map(|section| section.name).collect();
-        format!("no such section; sections are: all, {}", names.join(", "))
+        format!("no such section{}; sections are: all, {}", usage::hint(name, &names), names.join(", "))
     })
 }

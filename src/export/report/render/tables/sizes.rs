@@ -1,6 +1,6 @@
 //! Reads and writes by size, and how they follow each other.
 
-use crate::analysis::sizes::CLASSES;
+use crate::analysis::transfers::sizes::CLASSES;
 use crate::export::report::render::table::{Cell, Column, Table, Value};
 use crate::export::report::{Report, SizeRow};
 

@@ -1,6 +1,6 @@
 //! What is wrong with the run, the worst first.
 
-use crate::analysis::findings::{Finding, Findings, Severity};
+use crate::analysis::findings::{Finding, Findings, NotEvaluated, Severity};
 use crate::export::report::Report;
 use crate::export::report::render::Look;
 use crate::export::report::render::style::{Line, Tone};
@@ -75,10 +75,25 @@ pub fn lines(report: &Report, look: &Look) -> Vec<Line> {
         add(Tone::Dim, see.to_owned());
     }
     if !not_evaluated.is_empty() {
-        let rules: Vec<_> = not_evaluated.iter().map(|rule| rule.rule).collect();
-        add(Tone::Dim, format!("  not evaluated ({}): {}", rules.len(), rules.join(", ")));
+        add(Tone::Dim, format!("  not evaluated: {}", left_out(not_evaluated)));
     }
     lines
+}
+
+/// Rules by why they were not applied; few by name.
+fn left_out(rules: &[NotEvaluated]) -> String {
+    let mut by_why: Vec<(&str, Vec<&str>)> = Vec::new();
+    for NotEvaluated { rule, why } in rules {
+        match by_why.iter_mut().find(|(known, _)| known == why) {
+            Some((_, same)) => same.push(rule),
+            None => by_why.push((why, vec![rule])),
+        }
+    }
+    let part = |(why, rules): &(&str, Vec<&str>)| match rules.as_slice() {
+        few @ ([_] | [_, _]) => format!("{} ({why})", few.join(", ")),
+        many => format!("{} rules ({why})", many.len()),
+    };
+    by_why.iter().map(part).collect::<Vec<_>>().join("; ")
 }
 
 const fn tone(severity: Severity) -> Tone {

@@ -1,0 +1,5 @@
+//! What ranks do together.
+
+pub mod collectives;
+pub mod phases;
+pub mod ranks;

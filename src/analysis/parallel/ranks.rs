@@ -1,0 +1,343 @@
+//! What each rank, or each process without one, did and how unevenly the work was spread.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::HashMap;
+use crate::analysis::calls::{Figures, Sums, asked, is_data, is_file_access};
+use crate::analysis::nesting::Enclosing;
+use crate::analysis::trace::losses::Quality;
+use crate::analysis::trace::source::{IdKind, Source};
+use crate::rows::{FileRollup, Process, Span};
+use crate::vocabulary::{Kind, LAYERS, Layer};
+
+/// Ranks and processes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Ranks {
+    pub rows: Vec<RankRow>,
+    /// Of ranks: none with fewer than two.
+    pub imbalance: Vec<Imbalance>,
+}
+
+/// One rank (its processes together), or one process without a rank.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RankRow {
+    pub rank: Option<i32>,
+    /// Of several nodes: those that its processes were on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
+    pub pids: Vec<i32>,
+    /// The program, of the first process.
+    pub exe: Option<String>,
+    /// Outermost calls of all layers but phases: what the program itself called.
+    pub calls: i64,
+    /// Known bytes of those.
+    pub asked_read: i64,
+    pub asked_written: i64,
+    pub syscall_read: i64,
+    pub syscall_written: i64,
+    /// Time in outermost calls of library layers.
+    pub library_ns: i64,
+    /// Time in the calls that the program itself made, and bytes that they moved.
+    pub own_ns: i64,
+    pub own_bytes: i64,
+    pub exclusive_ns: BTreeMap<&'static str, i64>,
+    pub complete: bool,
+}
+
+/// How unevenly time is spread over ranks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Imbalance {
+    /// Exclusive time of this layer; `all`: time in the calls that the program made itself, whatever their layer.
+    pub layer: &'static str,
+    pub max_ns: i64,
+    pub mean_ns: f64,
+    /// Greatest over mean: 1 is even.
+    pub max_to_mean: f64,
+    /// Greatest over mean of the bytes of these calls: only of `all`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_max_to_mean: Option<f64>,
+    /// The rank with the greatest time.
+    pub slowest: i32,
+}
+
+/// What one process did.
+#[derive(Default)]
+struct OfProcess {
+    pid: i32,
+    rank: Option<i32>,
+    asked: [i64; 2],
+    /// Calls that the program made itself, and those of library layers among them.
+    own: Figures,
+    library_ns: i64,
+    /// System calls.
+    system: Figures,
+    exclusive: [i64; LAYERS.len()],
+}
+
+/// Sums up by process; memory grows with the number of processes.
+#[derive(Default)]
+pub struct ByProcess(HashMap<i32, OfProcess>);
+
+fn add(to: &mut i64, n: i64) {
+    *to = to.saturating_add(n);
+}
+
+impl ByProcess {
+    pub fn span(&mut self, span: &Span, around: &Enclosing) {
+        if around.asks.is_some() {
+            self.ask(span);
+        }
+        let process = self.0.entry(span.process_ix).or_default();
+        process.pid = span.pid;
+        process.rank = span.rank.or(process.rank);
+        add(&mut process.exclusive[span.layer as usize], span.self_ns);
+        if around.is_own(span) {
+            process.own.merge(&Figures::of_call(span));
+            if span.layer.is_library() {
+                add(&mut process.library_ns, span.inclusive_ns());
+            }
+        }
+        if span.layer == Layer::Syscall {
+            process.system.merge(&Figures::of(span));
+        }
+    }
+
+    /// Calls that were summed up: which of them the program made itself is not known.
+    pub fn sums(&mut self, row: &FileRollup) {
+        let Some(ix) = row.process_ix else { return };
+        let process = self.0.entry(ix).or_default();
+        process.pid = row.pid.unwrap_or(process.pid);
+        process.rank = row.rank.or(process.rank);
+        add(&mut process.exclusive[row.layer as usize], row.self_ns);
+        if row.layer == Layer::Syscall {
+            process.system.merge(&Figures::of_sum(row));
+        }
+        // As in `amplification`.
+        if row.calls_error.is_some() && is_data(row.kind) {
+            process.own.calls = process.own.calls.saturating_add(row.calls);
+            add(&mut process.asked[usize::from(row.kind == Kind::Write)], row.req_bytes);
+        }
+    }
+
+    /// A call that counts as asked by the program.
+    pub fn ask(&mut self, span: &Span) {
+        let process = self.0.entry(span.process_ix).or_default();
+        add(&mut process.asked[usize::from(span.kind == Kind::Write)], asked(span).unwrap_or(0));
+    }
+
+    /// Ranks in order, then processes without a rank; and how many processes there are.
+    pub fn finish(self, source: &mut dyn Source, quality: &Quality) -> Result<(Ranks, usize)> {
+        let mut known = HashMap::<i32, (Option<i32>, i32, Option<String>)>::default();
+        source.processes(&mut |p: &Process| {
+            known.insert(p.process_ix, (p.rank, p.pid, p.exe.clone()));
+            Ok(())
+        })?;
+        let mut all = self.0;
+        for (ix, (_, pid, _)) in &known {
+            all.entry(*ix).or_default().pid = *pid;
+        }
+        let processes = all.len();
+        let mut ordered: Vec<_> = all.into_iter().collect();
+        ordered.sort_by_key(|(ix, _)| *ix);
+        let mut rows = BTreeMap::<(bool, i32), RankRow>::new();
+        for (ix, process) in ordered {
+            let (rank, exe) = match known.remove(&ix) {
+                Some((rank, _, exe)) => (rank.or(process.rank), exe),
+                None => (process.rank, None),
+            };
+            let row =
+                rows.entry((rank.is_none(), rank.unwrap_or(ix))).or_insert_with(|| RankRow::new(rank, exe, quality));
+            row.add(&process);
+            if let Some(origin) = source.origin(IdKind::Process, i64::from(ix))
+                && !row.hosts.iter().any(|host| host == origin.host)
+            {
+                row.hosts.push(origin.host.to_owned());
+            }
+        }
+        let rows: Vec<_> = rows.into_values().collect();
+        let imbalance = imbalance(&rows);
+        Ok((Ranks { rows, imbalance }, processes))
+    }
+}
+
+impl RankRow {
+    fn new(rank: Option<i32>, exe: Option<String>, quality: &Quality) -> Self {
+        Self {
+            rank,
+            hosts: Vec::new(),
+            pids: Vec::new(),
+            exe,
+            calls: 0,
+            asked_read: 0,
+            asked_written: 0,
+            syscall_read: 0,
+            syscall_written: 0,
+            library_ns: 0,
+            own_ns: 0,
+            own_bytes: 0,
+            exclusive_ns: BTreeMap::new(),
+            complete: quality.all(),
+        }
+    }
+
+    fn add(&mut self, process: &OfProcess) {
+        self.pids.push(process.pid);
+        self.calls += process.own.calls;
+        add(&mut self.asked_read, process.asked[0]);
+        add(&mut self.asked_written, process.asked[1]);
+        let system = process.system.sums();
+        add(&mut self.syscall_read, system.bytes_read);
+        add(&mut self.syscall_written, system.bytes_written);
+        add(&mut self.library_ns, process.library_ns);
+        add(&mut self.own_ns, process.own.inclusive_ns);
+        add(&mut self.own_bytes, process.own.bytes());
+        for (layer, ns) in LAYERS.iter().zip(process.exclusive).filter(|(_, ns)| *ns != 0) {
+            add(self.exclusive_ns.entry(layer.name()).or_default(), ns);
+        }
+    }
+}
+
+/// Ranks of a node with sums of their own at most.
+const RANKS_MAX: usize = 4096;
+
+/// What the program of each rank called itself, as it comes; of processes without a rank together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OwnCalls {
+    ranks: BTreeMap<Option<i32>, Sums>,
+    /// Of ranks beyond the limit.
+    other: Sums,
+}
+
+impl OwnCalls {
+    pub fn span(&mut self, span: &Span, around: &Enclosing) {
+        if around.is_own(span) {
+            self.add(span.rank, &Figures::of_call(span).sums());
+        }
+    }
+
+    /// Calls that were summed up. In aggregate mode which of them the program made itself is not known: system calls count.
+    /// Else these are calls of a demoted function, of which no more is known than their number.
+    pub fn sums(&mut self, row: &FileRollup, aggregate: bool) {
+        if aggregate && is_file_access(row.layer) {
+            self.add(row.rank, &Figures::of_sum(row).sums());
+        } else if !aggregate && row.calls_error.is_some() && is_data(row.kind) {
+            self.add(row.rank, &Sums { calls: row.calls, ..Sums::default() });
+        }
+    }
+
+    /// Adds what came since.
+    pub fn merge(&mut self, since: &Self) {
+        for (rank, sums) in &since.ranks {
+            self.add(*rank, sums);
+        }
+        self.other.merge(&since.other);
+    }
+
+    /// These never decrease, whatever a call claims to be.
+    fn add(&mut self, rank: Option<i32>, sums: &Sums) {
+        let sums = sums.map(|n| n.max(0));
+        if self.ranks.len() < RANKS_MAX || self.ranks.contains_key(&rank) {
+            self.ranks.entry(rank).or_default().merge(&sums);
+        } else {
+            self.other.merge(&sums);
+        }
+    }
+
+    pub fn by_rank(&self) -> impl Iterator<Item = (Option<i32>, &Sums)> {
+        self.ranks.iter().map(|(rank, sums)| (*rank, sums))
+    }
+
+    /// Of ranks that found no room, if there are any.
+    pub fn other(&self) -> Option<&Sums> {
+        (self.other != Sums::default()).then_some(&self.other)
+    }
+}
+
+/// How unequal one figure of ranks is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    pub max: i64,
+    pub mean: f64,
+    /// The first rank with the most.
+    pub most: i32,
+}
+
+/// A rank that takes so many times the mean time of all is a straggler.
+pub const STRAGGLER: f64 = 1.5;
+
+impl Spread {
+    /// `None` of fewer than two ranks, and where none of them has any: processes that are no ranks have no reason to do the
+    /// same, and have no part in it.
+    pub fn of(ranks: &[(i32, i64)]) -> Option<Self> {
+        let mean = ranks.iter().map(|(_, n)| *n as f64).sum::<f64>() / ranks.len().max(1) as f64;
+        let (most, max) = ranks.iter().rev().max_by_key(|(_, n)| *n).filter(|_| ranks.len() > 1 && mean > 0.0)?;
+        Some(Self { max: *max, mean, most: *most })
+    }
+
+    /// So many times the mean.
+    pub fn times_mean(&self, n: i64) -> f64 {
+        n as f64 / self.mean
+    }
+
+    /// Most over mean: 1 is even.
+    pub fn max_to_mean(&self) -> f64 {
+        self.times_mean(self.max)
+    }
+}
+
+fn imbalance(rows: &[RankRow]) -> Vec<Imbalance> {
+    let is_rank = |row: &&RankRow| row.rank.is_some() && (row.calls > 0 || !row.exclusive_ns.is_empty());
+    let ranks: Vec<_> = rows.iter().filter(is_rank).filter_map(|row| Some((row.rank?, row))).collect();
+    let spread = |of: &dyn Fn(&RankRow) -> i64| {
+        Spread::of(&ranks.iter().map(|(rank, row)| (*rank, of(row))).collect::<Vec<_>>())
+    };
+    let row = |layer, time: Spread, bytes_max_to_mean| Imbalance {
+        layer,
+        max_ns: time.max,
+        mean_ns: time.mean,
+        max_to_mean: time.max_to_mean(),
+        bytes_max_to_mean,
+        slowest: time.most,
+    };
+    let bytes = spread(&|row| row.own_bytes).map(|bytes| bytes.max_to_mean());
+    let all = spread(&|row| row.own_ns).map(|time| row("all", time, bytes));
+    let of_layer = |layer: Layer| {
+        let time = spread(&|row| row.exclusive_ns.get(layer.name()).copied().unwrap_or(0))?;
+        Some(row(layer.name(), time, None))
+    };
+    all.into_iter().chain(LAYERS.into_iter().filter_map(of_layer)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_have_sums_up_to_a_number_and_the_rest_together() {
+        let of = |rank| {
+            let mut own = OwnCalls::default();
+            own.add(rank, &Sums { calls: 1, dur_ns: -1, bytes_read: i64::MAX, ..Sums::default() });
+            own
+        };
+        let mut own = OwnCalls::default();
+        let ranks = i32::try_from(RANKS_MAX).unwrap_or(0) + 10;
+        for rank in (0..ranks).map(Some).chain([Some(0), None]) {
+            own.merge(&of(rank));
+        }
+        let first = own.by_rank().next().map(|(rank, sums)| (rank, sums.calls, sums.dur_ns, sums.bytes_read));
+        assert_eq!(first, Some((Some(0), 2, 0, i64::MAX)));
+        assert_eq!((own.by_rank().count(), own.other().map(|sums| sums.calls)), (RANKS_MAX, Some(11)));
+    }
+
+    #[test]
+    fn the_spread_of_one_rank_or_of_nothing_is_none() {
+        assert_eq!(Spread::of(&[(0, 5)]), None);
+        assert_eq!(Spread::of(&[(0, 0), (1, 0)]), None);
+        let spread = Spread::of(&[(0, 50), (1, 20), (2, 50)]);
+        assert_eq!(spread, Some(Spread { max: 50, mean: 40.0, most: 0 }));
+        assert_eq!(spread.map(|s| s.max_to_mean()), Some(1.25));
+    }
+}

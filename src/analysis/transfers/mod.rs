@@ -1,0 +1,6 @@
+//! How data moves: sizes, patterns, and what layers make of it.
+
+pub mod amplification;
+pub mod composition;
+pub mod pattern;
+pub mod sizes;

@@ -1,0 +1,113 @@
+//! Datasets of many nodes and days as one tree whose directories are conditions (Hive partitions): `date=2026-11-27/node=n1/
+//! start=…/TABLE-….parquet`. DuckDB, Spark and Polars read only the directories that a query needs, and each `start=…` is a
+//! dataset that `report` and the others read.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::export::Dataset;
+use crate::export::files::file::give_to_caller;
+use crate::export::report::datasets;
+use crate::rows::Meta;
+use crate::text;
+
+/// Adds the complete datasets in `dir` to the tree `to`, as links to the same files where that is possible, and returns which
+/// were left out and why. Those that are there already stay as they are.
+pub fn add(dir: &Path, to: &Path) -> Result<Vec<String>> {
+    let all = if Dataset::is_one(dir) { vec![dir.to_owned()] } else { datasets(dir) };
+    if all.is_empty() {
+        bail!("{} holds no dataset", dir.display());
+    }
+    let mut left_out = Vec::new();
+    for path in all.iter().filter(|path| !path.starts_with(to)) {
+        match place(path)? {
+            Ok(place) => add_one(path, &to.join(place))?,
+            Err(why) => left_out.push(format!("{}: {why}, left out", path.display())),
+        }
+    }
+    Ok(left_out)
+}
+
+/// Where a dataset goes, or why it does not.
+fn place(path: &Path) -> Result<Result<PathBuf, String>> {
+    let dataset = Dataset::open(path)?;
+    let (mut start, mut ended) = (None, false);
+    dataset.rows(|row: Meta| {
+        match row.key.as_str() {
+            "t0_wall_ns" => start = row.value.parse::<i64>().ok(),
+            "end_ns" => ended = true,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(match (start, dataset.hosts().as_slice(), ended) {
+        (_, _, false) => Err("not complete yet".to_owned()),
+        (Some(start), [host], true) if dataset.warnings().is_empty() => {
+            let wall = text::wall(start);
+            let (date, _) = wall.split_once(' ').unwrap_or((&wall, ""));
+            Ok(PathBuf::from(format!("date={date}/node={}/start={start}", component(host))))
+        }
+        _ => {
+            Err(dataset.warnings().first().map_or_else(|| "no start, or several nodes".to_owned(), ToString::to_string))
+        }
+    })
+}
+
+/// A name as part of a path: what could be taken for something else is written as `%2F`.
+fn component(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte) || byte == b'.' && name.len() > 2;
+    name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+/// Whole or not at all.
+fn add_one(from: &Path, to: &Path) -> Result<()> {
+    if to.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    let parent = to.parent().context("a directory to add it to")?;
+    fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
+    let new = to.with_extension(format!("{}.new", std::process::id()));
+    let added = link_all(from, &new).and_then(|()| {
+        give_to_caller(&new)?;
+        fs::rename(&new, to).with_context(|| format!("cannot create {}", to.display()))
+    });
+    if added.is_err() {
+        // A part of it may be there.
+        let _ = fs::remove_dir_all(&new);
+    }
+    added
+}
+
+fn link_all(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir(to).with_context(|| format!("cannot create {}", to.display()))?;
+    for entry in fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))? {
+        let entry = entry.with_context(|| format!("cannot list {}", from.display()))?;
+        if !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            continue;
+        }
+        let (old, new) = (entry.path(), to.join(entry.file_name()));
+        let done = fs::hard_link(&old, &new).or_else(|e| match e.kind() {
+            io::ErrorKind::CrossesDevices | io::ErrorKind::PermissionDenied | io::ErrorKind::TooManyLinks => {
+                fs::copy(&old, &new).map(drop)
+            }
+            _ => Err(e),
+        });
+        done.with_context(|| format!("cannot copy {} to {}", old.display(), new.display()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_component_whatever_is_in_it() {
+        assert_eq!(component("node-1.cluster_a"), "node-1.cluster_a");
+        assert_eq!(component("../x=1 y"), "..%2Fx%3D1%20y");
+        assert_eq!(component(".."), "%2E%2E");
+    }
+}
