@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::cli::values::seconds;
+use crate::cli::values::tick;
 use crate::cluster::target::{self, Target};
 
 /// Which nodes are shown, and how.
@@ -13,8 +13,8 @@ pub struct TopArgs {
     /// Where a tracer serves its metrics (--metrics): HOST:PORT or http://HOST:PORT/metrics
     #[arg(required = true, value_name = "NODE", value_delimiter = ',', value_parser = target::parse)]
     pub nodes: Vec<Target>,
-    /// Seconds between two requests to a node
-    #[arg(short, long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    /// Time between two requests to a node: 500ms, 2s
+    #[arg(short, long, value_name = "TIME", default_value = "2s", value_parser = tick)]
     pub delay: Duration,
     /// Write figures as lines again and again, and no dashboard
     #[arg(long)]
