@@ -101,7 +101,9 @@ pub fn view(nodes: &[Node], interval: Duration, now: u64, ticks: usize) -> View 
 /// Several tracers of one node have their addresses for names.
 fn name_apart(rows: &mut [NodeRow]) {
     let mut times = BTreeMap::<String, usize>::new();
-    rows.iter().for_each(|row| *times.entry(row.name.clone()).or_default() += 1);
+    for row in &*rows {
+        *times.entry(row.name.clone()).or_default() += 1;
+    }
     for row in rows.iter_mut().filter(|row| times.get(&row.name).is_some_and(|n| *n > 1)) {
         row.name.clone_from(&row.address);
     }
