@@ -1,6 +1,7 @@
 //! Where a tracer serves its metrics.
 
 use ureq::http::Uri;
+use ureq::http::uri::PathAndQuery;
 
 const FORM: &str = "expected HOST:PORT or http://HOST:PORT/metrics, as --metrics of the tracer has it";
 
@@ -28,7 +29,7 @@ pub fn parse(text: &str) -> Result<Target, String> {
     if uri.scheme_str() != Some("http") {
         return Err(FORM.to_owned());
     }
-    let path = uri.path_and_query().map(|path| path.as_str()).filter(|path| *path != "/").unwrap_or("/metrics");
+    let path = uri.path_and_query().map(PathAndQuery::as_str).filter(|path| *path != "/").unwrap_or("/metrics");
     Ok(Target { url: format!("http://{name}{path}"), name })
 }
 

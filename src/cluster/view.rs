@@ -101,7 +101,9 @@ pub fn view(nodes: &[Node], interval: Duration, now: u64, ticks: usize) -> View 
 /// Several tracers of one node have their addresses for names.
 fn name_apart(rows: &mut [NodeRow]) {
     let mut times = BTreeMap::<String, usize>::new();
-    rows.iter().for_each(|row| *times.entry(row.name.clone()).or_default() += 1);
+    for row in &*rows {
+        *times.entry(row.name.clone()).or_default() += 1;
+    }
     for row in rows.iter_mut().filter(|row| times.get(&row.name).is_some_and(|n| *n > 1)) {
         row.name.clone_from(&row.address);
     }
@@ -269,8 +271,8 @@ mod tests {
     #[test]
     fn two_tracers_of_one_node_are_named_by_their_addresses() {
         let mut nodes = nodes(&[&[], &[], &[]]);
-        let totals = nodes[0].totals.clone();
-        nodes[1].totals = totals;
+        let same = nodes[0].totals.clone();
+        nodes[1].totals = same;
         let view = view(&nodes, SECOND, 4, 60);
         assert_eq!(view.nodes.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["n0:1", "n1:1", "n2"]);
     }

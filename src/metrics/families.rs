@@ -60,10 +60,12 @@ pub static ALL: [(Family, Samples); 39] = [
             "rank",
             "Calls that the traced programs made themselves, whatever their layer; in aggregate mode system calls and page faults",
         ),
-        |t, p| samples::program(t, p, |sums| sums.calls),
+        |t, p| {
+            samples::program(t, p, |sums| sums.calls);
+        },
     ),
     (family("iotrace_program_failed", Type::Counter, "", "rank", "Those of them that failed"), |t, p| {
-        samples::program(t, p, |sums| sums.errors)
+        samples::program(t, p, |sums| sums.errors);
     }),
     (
         family("iotrace_program_bytes", Type::Counter, "bytes", "rank, direction", "Bytes that they moved"),

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample<'a> {
     pub name: &'a str,
-    pub labels: Vec<(&'a str, Cow<'a, str>)>,
+    pub labels: Labels<'a>,
     pub value: f64,
 }
 
@@ -16,6 +16,9 @@ impl Sample<'_> {
         self.labels.iter().find(|(of, _)| *of == name).map_or("", |(_, value)| value)
     }
 }
+
+/// Names and values.
+pub type Labels<'a> = Vec<(&'a str, Cow<'a, str>)>;
 
 /// All samples of a text, line by line.
 pub fn samples(text: &str) -> impl Iterator<Item = Result<Sample<'_>, String>> {
@@ -41,7 +44,7 @@ fn sample(line: &str) -> Option<Sample<'_>> {
 }
 
 /// What is up to the closing brace, and what comes after it.
-fn labels(mut rest: &str) -> Option<(Vec<(&str, Cow<'_, str>)>, &str)> {
+fn labels(mut rest: &str) -> Option<(Labels<'_>, &str)> {
     let mut labels = Vec::new();
     loop {
         rest = blank(rest);

@@ -28,7 +28,7 @@ fn wrong_usage_has_a_reason() {
         (&["node1"], "expected HOST:PORT or http://HOST:PORT/metrics"),
         (&["https://node1:9464"], "http, not https"),
         (&["node1:1", "--json"], "--batch"),
-        (&["node1:1", "-d", "0"], "expected seconds from 0.1"),
+        (&["node1:1", "-d", "1ms"], "expected 100ms to 24h"),
     ];
     for (args, reason) in cases {
         top(args).assert().code(2).stderr(contains(reason));
@@ -80,7 +80,7 @@ fn a_node_that_ends_or_hangs_has_a_reason_and_keeps_no_other_waiting() {
     let hangs = TcpListener::bind("127.0.0.1:0").unwrap();
     let addresses = [first, slow, dies, other, hangs.local_addr().unwrap()].map(|a| a.to_string());
     let mut args: Vec<&str> = addresses.iter().map(String::as_str).collect();
-    args.extend(["--batch", "--json", "-d", "0.5", "-n", "14"]);
+    args.extend(["--batch", "--json", "-d", "500ms", "-n", "14"]);
     let out = top(&args).assert().success().get_output().stdout.clone();
     let ticks: Vec<Value> =
         String::from_utf8(out).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -115,7 +115,7 @@ fn lines_for_people_name_stragglers_and_reasons() {
     let slow = serve(u32::MAX, |n| tracer("slow", [(2, 1), (3, 9)], 0, n));
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let nodes = format!("{even},{slow},{gone}");
-    let out = top(&[&nodes, "--batch", "-d", "0.5", "-n", "3"]).assert().success().get_output().stdout.clone();
+    let out = top(&[&nodes, "--batch", "-d", "500ms", "-n", "3"]).assert().success().get_output().stdout.clone();
     let text = String::from_utf8(out).unwrap();
     let last = text.split("\n\n").filter(|tick| !tick.is_empty()).last().unwrap();
     assert!(last.contains("straggler: rank 3 on slow (") && last.contains("no answer: Connection refused"), "{text}");

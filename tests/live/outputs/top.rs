@@ -30,7 +30,7 @@ fn node(work: &Path, rank: &str) -> Node {
 fn a_node_whose_trace_ends_is_shown_as_such_and_the_other_goes_on() {
     let work = scratch();
     let [one, two] = ["11", "12"].map(|rank| node(work.path(), rank));
-    let line = format!("{TRACER} top {} {} -d 0.5; echo left $?; sleep 600", one.address, two.address);
+    let line = format!("{TRACER} top {} {} -d 500ms; echo left $?; sleep 600", one.address, two.address);
     let pane = Pane::new(work.path(), (120, 40), &line);
     let text = pane.shows(&["2 of 2 nodes answer", "ranks, time in I/O over", " 11 ", " 12 ", "█"]);
     // Both are this machine, and so have their addresses for names.
