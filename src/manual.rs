@@ -1,4 +1,4 @@
-//! `iotrace-bpf completions` and `man`: what packages install besides the program, from the definition of its command line.
+//! `iotrace-bpf completions` and `man`: what packages install besides the program, from the definition of its options.
 
 use crate::cli::Cli;
 use anyhow::{Context as _, Result};
@@ -30,7 +30,8 @@ pub fn pages(dir: &Path) -> Result<()> {
     write().with_context(|| format!("cannot write the manual into {}", dir.display()))
 }
 
-/// The page of the program, with the lines at the end of `--help` as they are there: examples would be filled otherwise.
+/// The page of the program, with the lines at the end of `--help` as they are there, not filled.
 fn unfilled(page: &str) -> String {
-    page.replace(".SH EXTRA\n", ".SH EXAMPLES AND EXIT STATUS\n.nf\n").replace(".SH VERSION\n", ".fi\n.SH VERSION\n")
+    let page = page.replace(".SH EXTRA\n", ".SH EXAMPLES AND EXIT STATUS\n.nf\n");
+    page.replace(".SH VERSION\n", ".fi\n.SH VERSION\n")
 }
