@@ -15,7 +15,9 @@ pub fn completions(shell: Shell, out: &mut dyn Write) -> Result<()> {
     // Into memory first: the generator panics where it cannot write.
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut text);
-    out.write_all(&text)?;
+    // clap_complete 4.6.11 writes the dash in our name in two ways into bash's, which then completes no command's options.
+    let text = String::from_utf8(text)?.replace("iotrace__subcmd__bpf", "iotrace__bpf");
+    out.write_all(text.as_bytes())?;
     Ok(())
 }
 
