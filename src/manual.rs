@@ -1,4 +1,4 @@
-//! `iotrace-bpf completions` and `man`: what packages install besides the program, from the definition of its command line.
+//! `iotrace-bpf completions` and `man`: what packages install besides the program, from the definition of its options.
 
 use crate::cli::Cli;
 use anyhow::{Context as _, Result};
@@ -15,7 +15,9 @@ pub fn completions(shell: Shell, out: &mut dyn Write) -> Result<()> {
     // Into memory first: the generator panics where it cannot write.
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut text);
-    out.write_all(&text)?;
+    // clap_complete 4.6.11 writes the dash in our name in two ways into bash's, which then completes no command's options.
+    let text = String::from_utf8(text)?.replace("iotrace__subcmd__bpf", "iotrace__bpf");
+    out.write_all(text.as_bytes())?;
     Ok(())
 }
 
@@ -30,7 +32,8 @@ pub fn pages(dir: &Path) -> Result<()> {
     write().with_context(|| format!("cannot write the manual into {}", dir.display()))
 }
 
-/// The page of the program, with the lines at the end of `--help` as they are there: examples would be filled otherwise.
+/// The page of the program, with the lines at the end of `--help` as they are there, not filled.
 fn unfilled(page: &str) -> String {
-    page.replace(".SH EXTRA\n", ".SH EXAMPLES AND EXIT STATUS\n.nf\n").replace(".SH VERSION\n", ".fi\n.SH VERSION\n")
+    let page = page.replace(".SH EXTRA\n", ".SH EXAMPLES AND EXIT STATUS\n.nf\n");
+    page.replace(".SH VERSION\n", ".fi\n.SH VERSION\n")
 }

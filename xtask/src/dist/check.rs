@@ -1,4 +1,4 @@
-//! Checks of a release that is there: that it can be built again bit for bit, that it is one small file, and quick to start.
+//! Checks of a release that is there: it can be built again bit for bit, is one small file, and starts quickly.
 
 use anyhow::{Result, bail};
 use std::path::Path;

@@ -13,8 +13,8 @@ use crate::shell;
 /// How files with a licence are called, in capitals.
 const NAMES: &[&str] = &["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
 
-/// Libraries in C that a static tracer has in it: name, licence, where it comes from, and the text, a file or directory in
-/// the sources of libbpf-sys.
+/// Libraries in C that a static tracer has in it: name, licence, where it comes from, and the text, a file or directory
+/// in the sources of libbpf-sys.
 const IN_C: &[(&str, &str, &str, &str)] = &[
     ("libbpf", "LGPL-2.1-only OR BSD-2-Clause", "https://github.com/libbpf/libbpf", "libbpf"),
     ("libelf", "GPL-2.0-or-later OR LGPL-3.0-or-later", "https://sourceware.org/elfutils", "elfutils"),

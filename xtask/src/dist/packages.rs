@@ -1,5 +1,5 @@
-//! Packages of a tracer, made by each distribution's own programs. Times, owners, order and names of machines in them do not
-//! depend on when and where they are made. Compressed by gzip: every dpkg and rpm reads that, and the tests have to wait for it.
+//! Packages of a tracer, made by each distribution's own programs. Times, owners, order and names of machines in them do
+//! not depend on when and where they are made. Compressed by gzip: every dpkg and rpm reads that, and it is quick.
 
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -76,7 +76,8 @@ fn deb(parts: &Parts, output: &Path, work: &Path, epoch: u64) -> Result<PathBuf>
     let root = work.join("deb");
     parts.lay_out(&DEB, &root)?;
     let copyright = format!(
-        "{NAME} is MIT OR Apache-2.0; its programs in the kernel, bpf/, are GPL-2.0-only.\nThe texts, and the licences of what is linked into it, are in this directory.\n"
+        "{NAME} is MIT OR Apache-2.0; its programs in the kernel, bpf/, are GPL-2.0-only.\n\
+         The texts, and the licences of what is linked into it, are in this directory.\n"
     );
     put(&root.join("usr/share/doc/iotrace-bpf/copyright"), copyright.as_bytes(), 0o644)?;
     let kibibytes: u64 = files(&root)?.iter().map(|file| Ok(size(file)?.div_ceil(1024))).sum::<Result<u64>>()?;
