@@ -20,6 +20,22 @@ DRAWN = f"""{CANVAS}.map(c => {{
 PICTURE = f"{CANVAS}.map(c => c.toDataURL()).join()"
 
 
+# What is selected, and the most that this may take of what the page counts: cells of cubes visited, cells of heat maps
+# shaded, cells of tables written, pictures drawn.
+OF_LAYER = "cubes.calls.ofLayer.get(state.layer).length"
+OF_RANK = "Object.values(cubes).reduce((sum, cube) => sum + cube.rank.filter((rank) => rank === 0).length, 0)"
+WRITTEN = "document.querySelectorAll('td').length"
+MAPS = "document.querySelectorAll('canvas').length + trace.devices.list.length"
+ACTIONS = (
+    ("{r0: 0, r1: 0}", {"cells": f"4 * {OF_RANK}", "shaded": "cubes.calls.bins * (trace.files.length + 64)", "written": WRITTEN, "drawn": MAPS}),
+    ("{file: 0}", {"cells": f"3 * {OF_RANK} + 2 * {OF_LAYER}", "written": WRITTEN, "drawn": MAPS}),
+    ("{b0: 10, b1: 200}", {"cells": f"4 * {OF_RANK}", "shaded": "0", "written": WRITTEN, "drawn": MAPS}),
+    ("{...NONE}", {"written": WRITTEN, "drawn": MAPS}),
+    ("{measure: 'calls'}", {"cells": f"2 * {OF_LAYER}", "written": "0", "drawn": "4"}),
+    ("{measure: 'calls'}", {"cells": "0", "shaded": "0", "written": "0", "drawn": "0"}),
+)
+
+
 class Dataset:
     """The same figures from the tables."""
 
@@ -120,8 +136,9 @@ def selections(page, data, times):
     page.ask("""(() => { const map = [...document.querySelectorAll('canvas.map')].find(c => c.getAttribute('aria-label').startsWith('Rank by time'));
         map.scrollIntoView({ block: 'center' }); map.focus(); })()""")
     rows = page.ask("[...new Set(cubes.calls.rank.filter((_, i) => cubes.calls.layer[i] === state.layer))].sort((a, b) => a - b)")
-    for _ in range(rows[-1]):
-        page.press("ArrowDown")
+    last = page.ask(f"Math.floor({rows[-1]} / Math.ceil({rows[-1] + 1} / MOST_ROWS))")
+    for key in ["PageDown"] * (last // 10) + ["ArrowDown"] * (last % 10):
+        page.press(key)
     page.press("r")
     rank = agree(page, data, "a rank by the keyboard")
     assert (rank != whole or len(rows) == 1) and page.ask("state.r0 !== null && state.b0 === null")
@@ -143,8 +160,14 @@ def selections(page, data, times):
     both = agree(page, data, "ranks and time by the mouse")
     assert page.ask("state.r0 !== null && state.b0 !== null") and (both[0] < whole[0] or not late)
     page.press("Escape")
-    for change in ("{r0: 0, r1: 0}", "{file: 0}", "{b0: 10, b1: 200}", "{...NONE}", "{measure: 'calls'}"):
+    for change, bound in ACTIONS:
+        settle(page)
+        before = page.ask("({ ...work })")
         timed(page, f"select({change})", times)
+        settle(page)
+        did = {name: count - before[name] for name, count in page.ask("({ ...work })").items()}
+        bound = {name: page.ask(f"({of})") for name, of in bound.items()}
+        assert all(did[name] <= most for name, most in bound.items()), f"{change}: {did}, of at most {bound}"
     page.ask("select({...NONE, measure: 'bytes'})")
     assert agree(page, data, "at the end") == whole
 
