@@ -1,5 +1,7 @@
 """Opens a page of `report --html` in Chromium and compares what it shows with DuckDB: check.py PAGE DATASET [SCREENSHOT].
 
+DATASET may be a directory with those of several nodes.
+
 Times of actions are printed, and compared with nothing.
 """
 
@@ -44,25 +46,36 @@ class Dataset:
         self.bins, self.bin_ns = page.ask("trace.bins"), page.ask("trace.bin_ns")
         self.aggregate = page.ask("trace.report.header.aggregate")
         self.db = duckdb.connect()
-        for table in ("spans", "files", "processes", "block", "file_rollup"):
+        self.nodes = page.ask("Object.fromEntries(trace.report.nodes.map((node) => [node.host, node.clock.offset_ns]))")
+        if len(self.nodes) > 1:
+            directory += "/*"
+        for table in ("spans", "files", "processes", "block", "file_rollup", "meta"):
             try:
                 self.db.sql(f"CREATE VIEW {table} AS FROM read_parquet('{directory}/{table}-*.parquet', union_by_name = true)")
             except duckdb.IOException:
                 pass  # An aggregate run has no table of calls.
+        # What times of a node count from, since the first of them began.
+        self.db.sql("""CREATE TABLE begins AS SELECT host AS begins_host, value::BIGINT - min(value::BIGINT) OVER () AS begins_ns
+                       FROM meta WHERE key = 't0_wall_ns'""")
         if self.aggregate:
-            self.db.sql("""CREATE VIEW rows_of AS SELECT process_ix, layer, kind, rank, pid, file_id, from_ns AS began, calls AS n, bytes, dur_ns AS ns,
+            self.db.sql("""CREATE VIEW rows_of AS SELECT host, process_ix, layer, kind, rank, pid, file_id, from_ns AS began, calls AS n, bytes, dur_ns AS ns,
                            self_ns, errors FROM file_rollup WHERE layer <> 'block'""")
         else:
             # Datasets of earlier versions have not all columns.
             known = self.db.sql("FROM spans").columns
             layer_ns, probe_ns = (name if name in known else "NULL::BIGINT" for name in ("layer_ns", "probe_ns"))
-            self.db.sql(f"""CREATE VIEW rows_of AS SELECT process_ix, layer, kind, rank, pid, file_id, start_ns AS began, 1 AS n, bytes,
+            self.db.sql(f"""CREATE VIEW rows_of AS SELECT host, process_ix, layer, kind, rank, pid, file_id, start_ns AS began, 1 AS n, bytes,
                            coalesce({layer_ns}, dur_ns - coalesce({probe_ns}, 0)) AS ns, (errno <> 0)::INT AS errors
                            FROM spans WHERE layer_top AND flags & 512 = 0""")
 
         # A process may have made calls before it had a rank.
-        self.db.sql("""CREATE VIEW calls AS SELECT s.* REPLACE (coalesce(p.rank, s.rank) AS rank)
-                       FROM rows_of s LEFT JOIN (SELECT DISTINCT process_ix AS ix, rank FROM processes WHERE rank IS NOT NULL) p ON p.ix = s.process_ix""")
+        self.db.sql("""CREATE VIEW calls AS SELECT s.* REPLACE (coalesce(p.rank, s.rank) AS rank, began + coalesce(begins_ns, 0) AS began)
+                       FROM rows_of s LEFT JOIN begins ON begins_host = s.host
+                       LEFT JOIN (SELECT DISTINCT host, process_ix AS ix, rank FROM processes WHERE rank IS NOT NULL) p
+                       ON p.ix = s.process_ix AND p.host = s.host""")
+        # What the page calls a file.
+        name = "host || ': ' || path" if len(self.nodes) > 1 else "path"
+        self.db.sql(f"CREATE VIEW named AS SELECT DISTINCT host, file_id, {name} AS name FROM files WHERE path IS NOT NULL")
 
     def one(self, query):
         return self.db.sql(query).fetchall()[0]
@@ -73,7 +86,7 @@ class Dataset:
         parts = [f"layer = '{self.page.ask('trace.layers[state.layer]')}'"]
         if state["file"] is not None:
             name = self.page.ask("trace.files[state.file].name")
-            parts.append({"(no file)": "file_id IS NULL"}.get(name, f"file_id IN (SELECT file_id FROM files WHERE path = '{name}')"))
+            parts.append({"(no file)": "file_id IS NULL"}.get(name, f"(host, file_id) IN (SELECT (host, file_id) FROM named WHERE name = '{name}')"))
         if state["r0"] is not None:
             labels = self.page.ask("trace.ranks.slice(state.r0, state.r1 + 1)")
             ranks = [label.split()[1] for label in labels if label.startswith("rank ")] or ["NULL"]
@@ -125,7 +138,7 @@ def timed(page, action, times):
 def selections(page, data, times):
     """By button, keyboard and mouse: sums follow, and are those of DuckDB."""
     whole = agree(page, data, "no filter")
-    names = [name for (name,) in data.db.sql("SELECT DISTINCT path FROM files WHERE path IS NOT NULL").fetchall()]
+    names = [name for (name,) in data.db.sql("SELECT DISTINCT name FROM named").fetchall()]
     button = page.ask(f"""(() => {{ const names = {names!r};
         const all = [...document.querySelectorAll('td button')].filter(b => names.includes(b.textContent));
         all[0].click(); return all[0].textContent; }})()""")
@@ -196,8 +209,10 @@ def other_tables(page, data):
 
 
 def collectives(page, data):
-    want = data.one("""WITH arrivals AS (SELECT coll_id, start_ns, row_number() OVER (PARTITION BY coll_id, rank ORDER BY start_ns) AS run
-                       FROM spans WHERE coll_id IS NOT NULL)
+    # Each node's clock as the report has aligned it.
+    clock = " ".join(f"WHEN '{host}' THEN {offset}" for host, offset in data.nodes.items())
+    want = data.one(f"""WITH arrivals AS (SELECT coll_id, start_ns + coalesce(begins_ns, 0) + CASE host {clock} ELSE 0 END AS start_ns, row_number() OVER (PARTITION BY coll_id, rank ORDER BY start_ns) AS run
+                       FROM spans LEFT JOIN begins ON begins_host = host WHERE coll_id IS NOT NULL)
                        SELECT count(*), sum(spread) FROM (SELECT max(start_ns) - min(start_ns) AS spread FROM arrivals GROUP BY coll_id, run)""")
     if want[0]:
         assert page.ask("trace.collectives.list.length") == want[0]
