@@ -1,5 +1,6 @@
 //! Writes a large dataset, for measurements: `cargo run --release --example large -- CALLS COPIES OUT [FROM]`.
-//! It has the calls of a recorded run (`FROM`; the fixture of a parallel HDF5 program), again and again and side by side.
+//! It has the calls of a recorded run (`FROM`; else the fixture of a parallel HDF5 program), again and again and in copies
+//! side by side.
 
 mod repeat;
 

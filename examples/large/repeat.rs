@@ -145,7 +145,7 @@ impl Run {
     }
 }
 
-/// Writes a dataset in which the run of another one happens `copies` times at once, again and again until there are so many
+/// Writes a dataset in which the run of another one happens `copies` times at once, until there are so many
 /// calls.
 pub fn repeat(from: &Path, wanted: u64, copies: i32, to: &Path) -> Result<()> {
     let dataset = Dataset::open(from)?;
