@@ -319,3 +319,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn nodes_whose_ids_have_no_bounds_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    for node in ["node1", "node2"] {
+        fs::rename(copy().keep(), dir.path().join(node)).unwrap();
+        bomb(&dir.path().join(node), 1, &StringArray::from(vec!["/a"]), |part| part.set_statistics_enabled(NONE));
+    }
+    let (output, status) = read(&["report"], dir.path());
+    assert_eq!(status, Some(125), "{output}");
+    let left_out = |node: &str| output.contains(&format!("{node} left out: files-00009.parquet has no statistics"));
+    assert!(left_out("node1") && left_out("node2"), "{output}");
+}

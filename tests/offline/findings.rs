@@ -2,7 +2,7 @@
 
 use crate::common::flushes::flushes;
 use iotrace_bpf::analysis::findings::rules::RULES;
-use iotrace_bpf::export::report::{Union, build};
+use iotrace_bpf::export::report::{Config, Scope, Union, build, build_of};
 use iotrace_bpf::replay::Replay;
 use iotrace_bpf::summary::view::{Focus, Screen, Source as _, Window};
 use std::fs;
@@ -26,6 +26,10 @@ fn the_dashboard_finds_what_the_report_finds() {
         let of_report = build(&mut Union::open(dataset).unwrap()).unwrap().findings;
         assert!(of_report.looked_at > 5, "{of_report:?}");
         assert_eq!(of_screen(dataset, None), of_report, "{}", dataset.display());
+        let scope = Scope { only_findings: true, ..Scope::default() };
+        let alone = build_of(&mut Union::open(dataset).unwrap(), &Config::default(), &scope).unwrap();
+        assert_eq!(alone.findings, of_report, "{}", dataset.display());
+        assert!(alone.layers.is_empty() && alone.files.is_empty() && alone.slowest.is_empty());
     }
     let all = of_screen(&log, None).findings;
     assert_eq!((all[0].rule, all[0].evidence.files.as_slice()), ("sync-per-record", &["/data/log".to_owned()][..]));

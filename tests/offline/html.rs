@@ -69,6 +69,17 @@ fn thousands_of_ranks_are_shown() {
 }
 
 #[test]
+fn nodes_of_a_job_are_shown_in_one_page() {
+    let work = tempfile::tempdir().unwrap();
+    for node in ["0", "1", "2"] {
+        let args = ["4", "20", node].map(Path::new);
+        let dir = work.path().join("nodes").join(node);
+        script("synthetic.py", &[&[&*fixture("mpi_hdf5"), &*dir], &args[..]].concat());
+    }
+    check(&work.path().join("nodes"));
+}
+
+#[test]
 fn a_file_that_exists_is_not_replaced() {
     let work = tempfile::tempdir().unwrap();
     let page = work.path().join("page.html");

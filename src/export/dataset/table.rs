@@ -57,7 +57,7 @@ impl Column {
 }
 
 /// A row type that has a table.
-pub trait Table: Sized + 'static {
+pub trait Table: Sized + Send + 'static {
     /// The table's name: the prefix of its files.
     const NAME: &'static str;
     /// Columns that rows are sorted by within a row group; none when rows stay as they came.
@@ -128,9 +128,11 @@ macro_rules! table {
             fn decode(batch: &arrow::array::RecordBatch) -> anyhow::Result<Vec<Self>> {
                 use $crate::export::dataset::table::{cell, column};
                 $(let $field = column::<$type>(batch, table!(@name $field $($name)?))?;)+
-                (0..batch.num_rows())
-                    .map(|row| Ok(Self { $($field: cell(&$field, row, table!(@name $field $($name)?))?),+ }))
-                    .collect()
+                let mut rows = Vec::with_capacity(batch.num_rows());
+                for row in 0..batch.num_rows() {
+                    rows.push(Self { $($field: cell(&$field, row, table!(@name $field $($name)?))?),+ });
+                }
+                Ok(rows)
             }
         }
         };

@@ -29,9 +29,10 @@ const GROUP: i64 = 96 << 20;
 /// Values of a column with lists in a row group, and bytes that they can come to.
 const ITEMS: i64 = 4 << 20;
 const ITEM_BYTES: i64 = 256 << 20;
-/// Rows decoded at a time, and the bytes of their strings where each row has the longest of its dictionary.
-const BATCH_ROWS: usize = 8 * 1024;
-const BATCH_BYTES: usize = 64 << 20;
+/// Rows decoded at a time, and the bytes of their strings where each row has the longest of its dictionary. Three batches are
+/// in memory: one is decoded, one waits and one is used.
+pub const BATCH_ROWS: usize = 8 * 1024;
+const BATCH_BYTES: usize = 32 << 20;
 /// Bytes of one string. A command line has at most 2 MB.
 const STRING: usize = 2 << 20;
 /// Bytes of all strings of a part, beside so many times the bytes that it has on disk: paths shrink to a thirtieth.

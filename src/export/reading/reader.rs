@@ -7,6 +7,7 @@ use std::fs::File as OsFile;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 
 use anyhow::{Context, Result, bail, ensure};
 use arrow::array::AsArray;
@@ -159,7 +160,7 @@ impl Dataset {
             let names = builder.metadata().file_metadata().schema_descr().columns();
             for column in columns {
                 let Some(at) = names.iter().position(|c| c.name() == *column) else { continue };
-                for group in builder.metadata().row_groups() {
+                for group in builder.metadata().row_groups().iter().filter(|group| group.num_rows() > 0) {
                     let most = match group.column(at).statistics() {
                         Some(Statistics::Int32(bounds)) => bounds.max_opt().map(|max| i64::from(*max)),
                         Some(Statistics::Int64(bounds)) => bounds.max_opt().copied(),
@@ -276,15 +277,15 @@ impl Dataset {
     }
 
     /// Decodes the batches of a table's parts.
-    fn decode<V>(
+    fn decode<V: Send>(
         &self,
         table: &str,
         select: impl Fn(Builder) -> Result<Builder>,
-        decode: impl Fn(&RecordBatch) -> Result<V>,
+        decode: impl Fn(&RecordBatch) -> Result<V> + Sync,
         each: &mut impl FnMut(V) -> Result<()>,
     ) -> Result<()> {
         for part in self.parts.iter().filter(|part| part.table == table) {
-            let (mut reader, mut left) = match self.reader(part, &select) {
+            let reader = match self.reader(part, &select) {
                 Ok(opened) => opened,
                 Err(error) if self.is_replaced(part, &error) => continue,
                 Err(error) => {
@@ -292,25 +293,25 @@ impl Dataset {
                     continue;
                 }
             };
-            loop {
-                match next(&mut reader, &mut left, &decode) {
-                    Ok(Some(rows)) => each(rows)?,
-                    Ok(None) => break,
-                    Err(error) => {
-                        self.warn(&part.name, &error);
-                        break;
-                    }
+            let mut take = |batch: Result<Option<V>>| match batch {
+                Ok(Some(rows)) => each(rows).map(|()| true),
+                Ok(None) => Ok(false),
+                Err(error) => {
+                    self.warn(&part.name, &error);
+                    Ok(false)
                 }
+            };
+            if part.rows > bounds::BATCH_ROWS as u64 {
+                ahead(reader, &decode, &mut take)?;
+            } else {
+                let mut reader = reader;
+                while take(reader.next(&decode))? {}
             }
         }
         Ok(())
     }
 
-    fn reader(
-        &self,
-        part: &Part,
-        select: impl Fn(Builder) -> Result<Builder>,
-    ) -> Result<(ParquetRecordBatchReader, Left)> {
+    fn reader(&self, part: &Part, select: impl Fn(Builder) -> Result<Builder>) -> Result<Reader> {
         let file = OsFile::open(self.path.join(&part.name))?;
         let known = self.batches.borrow().get(&part.name).copied();
         let (reader, left, rows) = guarded(|| {
@@ -320,7 +321,7 @@ impl Dataset {
             Ok((select(builder.with_batch_size(rows))?.build()?, left, rows))
         })?;
         self.batches.borrow_mut().insert(part.name.clone(), rows);
-        Ok((reader, left))
+        Ok(Reader { reader, left })
     }
 
     /// Reads a part's footer.
@@ -399,17 +400,55 @@ fn opened(file: OsFile) -> Result<Builder> {
     Ok(Builder::try_new(file)?)
 }
 
-fn next<V>(
-    reader: &mut ParquetRecordBatchReader,
-    left: &mut Left,
-    decode: &impl Fn(&RecordBatch) -> Result<V>,
-) -> Result<Option<V>> {
-    guarded(|| {
-        let Some(batch) = reader.next() else { return Ok(None) };
-        let batch = batch?;
-        left.take(&batch)?;
-        Ok(Some(decode(&batch)?))
+/// Batches that are decoded before they are asked for.
+const AHEAD: usize = 1;
+
+/// Calls `take` with the batches of a part while it returns true. A thread decodes the next ones meanwhile.
+fn ahead<V: Send>(
+    mut reader: Reader,
+    decode: &(impl Fn(&RecordBatch) -> Result<V> + Sync),
+    take: &mut impl FnMut(Result<Option<V>>) -> Result<bool>,
+) -> Result<()> {
+    std::thread::scope(|scope| {
+        let (sender, batches) = sync_channel(AHEAD);
+        let decoder = move || {
+            loop {
+                let batch = reader.next(decode);
+                let more = matches!(batch, Ok(Some(_)));
+                // Nobody takes any more after an error of the one who takes them.
+                if sender.send(batch).is_err() || !more {
+                    break;
+                }
+            }
+        };
+        std::thread::Builder::new()
+            .name("decode".to_owned())
+            .spawn_scoped(scope, decoder)
+            .context("cannot start a thread to read the dataset")?;
+        for batch in batches {
+            if !take(batch)? {
+                break;
+            }
+        }
+        Ok(())
     })
+}
+
+/// A part that is being read.
+struct Reader {
+    reader: ParquetRecordBatchReader,
+    left: Left,
+}
+
+impl Reader {
+    fn next<V>(&mut self, decode: &impl Fn(&RecordBatch) -> Result<V>) -> Result<Option<V>> {
+        guarded(|| {
+            let Some(batch) = self.reader.next() else { return Ok(None) };
+            let batch = batch?;
+            self.left.take(&batch)?;
+            Ok(Some(decode(&batch)?))
+        })
+    }
 }
 
 /// Restricts reading to the row groups and rows of these roots.

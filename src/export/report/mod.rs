@@ -4,6 +4,7 @@
 //! what calls spend outside the traced calls they make. Bytes of a layer sum over its outermost reads and writes.
 //! A figure that loss could have changed is marked: `complete: false` in JSON, `~` in text.
 
+mod find;
 mod header;
 mod print;
 mod related;
@@ -41,12 +42,13 @@ pub use crate::analysis::trace::source::{Each, IdKind, Origin, Source};
 pub use crate::analysis::transfers::amplification::{Amplification, Called, Chain, ClassBytes, Step};
 pub use crate::analysis::transfers::composition::Composed;
 pub use crate::analysis::transfers::sizes::SizeRow;
+pub use find::datasets;
 pub use header::Header;
 pub use print::{Ask, Format, Wish, run, run_with, single};
 pub use render::{Look, SECTIONS, Section, WIDTH, section};
-pub use renumber::Renumber;
+pub use renumber::{Ids, Renumber};
 pub use tracing::Tracing;
-pub use union::{Union, datasets};
+pub use union::Union;
 
 use crate::analysis::{
     devices,
@@ -125,12 +127,14 @@ struct Collected {
     errors: errors::Errors,
     devices: devices::Devices,
     findings: findings::Collect,
+    /// Nothing else is wanted.
+    only_findings: bool,
     /// The end of the last row, in ns.
     last: i64,
 }
 
 impl Collected {
-    fn new(source: &mut dyn Source) -> Result<Self> {
+    fn new(source: &mut dyn Source, only_findings: bool) -> Result<Self> {
         Ok(Self {
             layers: layers::Layers::default(),
             waits: waiting::Waits::default(),
@@ -149,6 +153,7 @@ impl Collected {
             errors: errors::Errors::default(),
             devices: devices::Devices::new(source),
             findings: findings::Collect::new(source)?,
+            only_findings,
             last: 0,
         })
     }
@@ -156,8 +161,18 @@ impl Collected {
     /// Each call, so that it is known what is inside what; figures are of those that count.
     fn span(&mut self, span: &Span, counts: bool) {
         let around = self.nesting.of(span);
-        self.meetings.span(span);
         self.last = self.last.max(span.end_ns());
+        // What summed up calls come to is in the sums.
+        if counts && span.flags & flag::SUMMED == 0 {
+            self.findings.span(span, &around);
+        }
+        if !self.only_findings {
+            self.span_of_sections(span, &around, counts);
+        }
+    }
+
+    fn span_of_sections(&mut self, span: &Span, around: &nesting::Enclosing, counts: bool) {
+        self.meetings.span(span);
         self.collectives.span(span, counts);
         if !counts {
             return;
@@ -165,27 +180,28 @@ impl Collected {
         // No sums are by path, or by stack.
         self.lookups.span(span);
         self.stacks.span(span);
-        self.slowest.span(span, &around);
+        self.slowest.span(span, around);
         if span.flags & flag::SUMMED != 0 {
-            // What it comes to is in the sums.
             return;
         }
-        self.findings.span(span, &around);
         self.layers.span(span);
         self.waits.span(span);
-        self.chains.span(span, &around);
+        self.chains.span(span, around);
         self.files.span(span);
-        self.processes.span(span, &around);
-        self.phases.span(span, &around);
-        self.composition.span(span, &around);
+        self.processes.span(span, around);
+        self.phases.span(span, around);
+        self.composition.span(span, around);
         self.sizes.span(span);
         self.errors.span(span);
     }
 
     fn sums(&mut self, row: &FileRollup) {
+        self.findings.sums(row);
+        if self.only_findings {
+            return;
+        }
         self.sizes.sums(row);
         self.errors.sums(row);
-        self.findings.sums(row);
         self.layers.sums(row);
         self.waits.sums(row);
         self.chains.sums(row);
@@ -197,8 +213,10 @@ impl Collected {
     fn block(&mut self, block: &Block, counts: bool) {
         if counts {
             self.findings.block(block);
-            self.layers.block(block);
-            self.chains.block(block);
+            if !self.only_findings {
+                self.layers.block(block);
+                self.chains.block(block);
+            }
         }
         self.last = self.last.max(block.issue_ns.saturating_add(block.dur_ns.unwrap_or(0)));
     }
@@ -222,11 +240,17 @@ pub struct Scope<'a> {
     pub only: Option<&'a dyn Condition>,
     /// So many files at most; of few, as the figure has it, without.
     pub files: Option<usize>,
+    /// Findings alone: what other sections are made of is not collected, and they are empty.
+    pub only_findings: bool,
 }
 
 /// Reads what happened: all calls, the sums, the requests, and the slowest calls once more.
-fn collect(source: &mut dyn Source, only: &Only, aggregate: bool) -> Result<(Collected, slowest::Trees)> {
-    let mut all = Collected::new(source)?;
+fn collect(
+    source: &mut dyn Source,
+    (only, only_findings): (&Only, bool),
+    aggregate: bool,
+) -> Result<(Collected, slowest::Trees)> {
+    let mut all = Collected::new(source, only_findings)?;
     source.spans(&mut |span| {
         all.span(span, only.span(span));
         Ok(())
@@ -239,7 +263,7 @@ fn collect(source: &mut dyn Source, only: &Only, aggregate: bool) -> Result<(Col
         }
         Ok(())
     })?;
-    if aggregate && !only.is_restricted() {
+    if aggregate && !only_findings && !only.is_restricted() {
         source.hists(&mut |row| {
             all.layers.hist(row);
             Ok(())
@@ -256,6 +280,9 @@ fn collect(source: &mut dyn Source, only: &Only, aggregate: bool) -> Result<(Col
         Ok(())
     })?;
     let nesting = std::mem::take(&mut all.nesting);
+    if only_findings {
+        return Ok((all, trees));
+    }
     all.chains.resolve(source, nesting, &|span| only.span(span), &mut |span| all.processes.ask(span))?;
     Ok((all, trees))
 }
@@ -267,7 +294,7 @@ pub fn build_of(source: &mut dyn Source, config: &Config, scope: &Scope) -> Resu
     let (coverage, opaque) = coverage::coverage(source)?;
     let quality = losses.quality();
     let only = Only::read(source, scope.only, header.aggregate)?;
-    let (all, trees) = collect(source, &only, header.aggregate)?;
+    let (all, trees) = collect(source, (&only, scope.only_findings), header.aggregate)?;
     if !header.end_recorded {
         header.duration_ns = all.last;
     }

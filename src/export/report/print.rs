@@ -67,7 +67,7 @@ pub fn run_with(dir: &Path, wish: &Wish, out: &mut dyn Write) -> Result<Vec<Find
     );
     // Files of one path are shown together, and any column may sort them: all are needed. JSON has those with the most time.
     let files = if wish.format == Format::Json { wish.look.top } else { Some(usize::MAX) };
-    let scope = Scope { only: wish.only, files };
+    let scope = Scope { only: wish.only, files, only_findings: wish.look.only_findings() };
     let build = |run: &mut Union| {
         let mut report = build_of(run, &wish.config, &scope)?;
         let at = if many { run.directories().first().map(|at| at.to_path_buf()) } else { Some(dir.to_path_buf()) };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 
@@ -10,6 +10,7 @@ use crate::HashMap;
 use crate::analysis::trace::share::TRACING_NS;
 use crate::analysis::trace::source::{Each, Hosts, IdKind, Origin, Source};
 use crate::export::reading::shift::Times;
+use crate::export::report::find::{IDS, Known, find};
 use crate::export::report::related::{About, Facts, related};
 use crate::export::report::renumber::{Ids, Renumber};
 use crate::export::report::{Clock, NodeRow};
@@ -18,21 +19,6 @@ use crate::rows::{
     Block, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
     SEQ_BITS, Span, Stack,
 };
-
-/// The columns that hold ids, by what they are ids of.
-const IDS: [(IdKind, &[&str]); 9] = [
-    (IdKind::Process, &["process_ix", "client_process_ix", "server_process_ix"]),
-    (IdKind::Span, &["span_id", "root_id", "client_span_id", "last_span_id"]),
-    (IdKind::File, &["file_id"]),
-    (IdKind::Handle, &["handle_id", "parent_handle_id"]),
-    (IdKind::Object, &["object_id"]),
-    (IdKind::Request, &["req_id"]),
-    (IdKind::Path, &["path_id", "path2_id"]),
-    (IdKind::Mount, &["mount_id"]),
-    (IdKind::Stack, &["stack_id"]),
-];
-/// Threads that made no calls have ids, too.
-const THREAD: &str = "thread_ix";
 
 struct Part {
     dataset: Dataset,
@@ -66,58 +52,6 @@ pub struct Union {
     wall_ns: Option<i64>,
     /// Datasets that could not be read.
     unreadable: Vec<String>,
-}
-
-/// A dataset that can be read.
-struct Known {
-    host: String,
-    dataset: Dataset,
-    facts: Facts,
-    greatest: [i64; IDS.len()],
-}
-
-/// The dataset in `path`, or those in the directories below it; and what cannot be read.
-fn find(path: &Path) -> Result<(Vec<Known>, Vec<String>)> {
-    let error = match Dataset::open(path) {
-        Ok(dataset) => return Ok(known(vec![dataset], Vec::new())),
-        Err(error) => error,
-    };
-    let (mut found, mut unreadable, mut first) = (Vec::new(), Vec::new(), None);
-    for path in datasets(path) {
-        match Dataset::open(&path) {
-            Ok(dataset) => found.push(dataset),
-            Err(error) => {
-                unreadable.push(format!("left out: {error:#}"));
-                first = first.or(Some(error));
-            }
-        }
-    }
-    if found.is_empty() { Err(first.unwrap_or(error)) } else { Ok(known(found, unreadable)) }
-}
-
-fn known(found: Vec<Dataset>, mut unreadable: Vec<String>) -> (Vec<Known>, Vec<String>) {
-    let several = found.len() > 1;
-    let mut known = Vec::new();
-    for dataset in found {
-        let greatest = match greatest(&dataset) {
-            Ok(greatest) => greatest,
-            Err(error) if several => {
-                unreadable.push(format!("{} left out: {error:#}", dataset.path().display()));
-                continue;
-            }
-            // Ids of one dataset need no range of their own.
-            Err(_) => Default::default(),
-        };
-        let mut facts = Facts::default();
-        // What cannot be read of it is a warning of the dataset.
-        let _ = dataset.rows(|row: Meta| {
-            facts.0.insert(row.key, row.value);
-            Ok(())
-        });
-        let host = facts.0.get("host").cloned().or_else(|| dataset.hosts().first().cloned()).unwrap_or_default();
-        known.push(Known { host, dataset, facts, greatest });
-    }
-    (known, unreadable)
 }
 
 impl Union {
@@ -369,28 +303,6 @@ impl Union {
         };
         facts
     }
-}
-
-/// The directories below this one that datasets are in, in order of name. Links are not followed: what they lead to may be
-/// there a second time.
-pub fn datasets(path: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(path) else { return Vec::new() };
-    let directories = entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|t| t.is_dir()));
-    let mut below: Vec<PathBuf> = directories.map(|entry| entry.path()).collect();
-    below.sort();
-    below.into_iter().flat_map(|dir| if Dataset::is_one(&dir) { vec![dir] } else { datasets(&dir) }).collect()
-}
-
-/// The greatest id of each kind in a dataset.
-fn greatest(dataset: &Dataset) -> Result<[i64; IDS.len()]> {
-    let mut columns = IDS.map(|(_, columns)| columns).concat();
-    columns.push(THREAD);
-    let greatest = dataset.greatest(&columns)?;
-    let threads = greatest.get(THREAD).copied().unwrap_or(0);
-    Ok(IDS.map(|(kind, columns)| {
-        let most = columns.iter().filter_map(|column| greatest.get(column)).copied().max().unwrap_or(0);
-        if kind == IdKind::Span { threads.max(most >> SEQ_BITS) } else { most }
-    }))
 }
 
 impl Source for Union {

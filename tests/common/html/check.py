@@ -1,5 +1,7 @@
 """Opens a page of `report --html` in Chromium and compares what it shows with DuckDB: check.py PAGE DATASET [SCREENSHOT].
 
+DATASET may be a directory with those of several nodes.
+
 Times of actions are printed, and compared with nothing.
 """
 
@@ -20,6 +22,22 @@ DRAWN = f"""{CANVAS}.map(c => {{
 PICTURE = f"{CANVAS}.map(c => c.toDataURL()).join()"
 
 
+# What is selected, and the most that this may take of what the page counts: cells of cubes visited, cells of heat maps
+# shaded, cells of tables written, pictures drawn.
+OF_LAYER = "cubes.calls.ofLayer.get(state.layer).length"
+OF_RANK = "Object.values(cubes).reduce((sum, cube) => sum + cube.rank.filter((rank) => rank === 0).length, 0)"
+WRITTEN = "document.querySelectorAll('td').length"
+MAPS = "document.querySelectorAll('canvas').length + trace.devices.list.length"
+ACTIONS = (
+    ("{r0: 0, r1: 0}", {"cells": f"4 * {OF_RANK}", "shaded": "cubes.calls.bins * (trace.files.length + 64)", "written": WRITTEN, "drawn": MAPS}),
+    ("{file: 0}", {"cells": f"3 * {OF_RANK} + 2 * {OF_LAYER}", "written": WRITTEN, "drawn": MAPS}),
+    ("{b0: 10, b1: 200}", {"cells": f"4 * {OF_RANK}", "shaded": "0", "written": WRITTEN, "drawn": MAPS}),
+    ("{...NONE}", {"written": WRITTEN, "drawn": MAPS}),
+    ("{measure: 'calls'}", {"cells": f"2 * {OF_LAYER}", "written": "0", "drawn": "4"}),
+    ("{measure: 'calls'}", {"cells": "0", "shaded": "0", "written": "0", "drawn": "0"}),
+)
+
+
 class Dataset:
     """The same figures from the tables."""
 
@@ -28,25 +46,36 @@ class Dataset:
         self.bins, self.bin_ns = page.ask("trace.bins"), page.ask("trace.bin_ns")
         self.aggregate = page.ask("trace.report.header.aggregate")
         self.db = duckdb.connect()
-        for table in ("spans", "files", "processes", "block", "file_rollup"):
+        self.nodes = page.ask("Object.fromEntries(trace.report.nodes.map((node) => [node.host, node.clock.offset_ns]))")
+        if len(self.nodes) > 1:
+            directory += "/*"
+        for table in ("spans", "files", "processes", "block", "file_rollup", "meta"):
             try:
                 self.db.sql(f"CREATE VIEW {table} AS FROM read_parquet('{directory}/{table}-*.parquet', union_by_name = true)")
             except duckdb.IOException:
                 pass  # An aggregate run has no table of calls.
+        # What times of a node count from, since the first of them began.
+        self.db.sql("""CREATE TABLE begins AS SELECT host AS begins_host, value::BIGINT - min(value::BIGINT) OVER () AS begins_ns
+                       FROM meta WHERE key = 't0_wall_ns'""")
         if self.aggregate:
-            self.db.sql("""CREATE VIEW rows_of AS SELECT process_ix, layer, kind, rank, pid, file_id, from_ns AS began, calls AS n, bytes, dur_ns AS ns,
+            self.db.sql("""CREATE VIEW rows_of AS SELECT host, process_ix, layer, kind, rank, pid, file_id, from_ns AS began, calls AS n, bytes, dur_ns AS ns,
                            self_ns, errors FROM file_rollup WHERE layer <> 'block'""")
         else:
             # Datasets of earlier versions have not all columns.
             known = self.db.sql("FROM spans").columns
             layer_ns, probe_ns = (name if name in known else "NULL::BIGINT" for name in ("layer_ns", "probe_ns"))
-            self.db.sql(f"""CREATE VIEW rows_of AS SELECT process_ix, layer, kind, rank, pid, file_id, start_ns AS began, 1 AS n, bytes,
+            self.db.sql(f"""CREATE VIEW rows_of AS SELECT host, process_ix, layer, kind, rank, pid, file_id, start_ns AS began, 1 AS n, bytes,
                            coalesce({layer_ns}, dur_ns - coalesce({probe_ns}, 0)) AS ns, (errno <> 0)::INT AS errors
                            FROM spans WHERE layer_top AND flags & 512 = 0""")
 
         # A process may have made calls before it had a rank.
-        self.db.sql("""CREATE VIEW calls AS SELECT s.* REPLACE (coalesce(p.rank, s.rank) AS rank)
-                       FROM rows_of s LEFT JOIN (SELECT DISTINCT process_ix AS ix, rank FROM processes WHERE rank IS NOT NULL) p ON p.ix = s.process_ix""")
+        self.db.sql("""CREATE VIEW calls AS SELECT s.* REPLACE (coalesce(p.rank, s.rank) AS rank, began + coalesce(begins_ns, 0) AS began)
+                       FROM rows_of s LEFT JOIN begins ON begins_host = s.host
+                       LEFT JOIN (SELECT DISTINCT host, process_ix AS ix, rank FROM processes WHERE rank IS NOT NULL) p
+                       ON p.ix = s.process_ix AND p.host = s.host""")
+        # What the page calls a file.
+        name = "host || ': ' || path" if len(self.nodes) > 1 else "path"
+        self.db.sql(f"CREATE VIEW named AS SELECT DISTINCT host, file_id, {name} AS name FROM files WHERE path IS NOT NULL")
 
     def one(self, query):
         return self.db.sql(query).fetchall()[0]
@@ -57,7 +86,7 @@ class Dataset:
         parts = [f"layer = '{self.page.ask('trace.layers[state.layer]')}'"]
         if state["file"] is not None:
             name = self.page.ask("trace.files[state.file].name")
-            parts.append({"(no file)": "file_id IS NULL"}.get(name, f"file_id IN (SELECT file_id FROM files WHERE path = '{name}')"))
+            parts.append({"(no file)": "file_id IS NULL"}.get(name, f"(host, file_id) IN (SELECT (host, file_id) FROM named WHERE name = '{name}')"))
         if state["r0"] is not None:
             labels = self.page.ask("trace.ranks.slice(state.r0, state.r1 + 1)")
             ranks = [label.split()[1] for label in labels if label.startswith("rank ")] or ["NULL"]
@@ -100,16 +129,25 @@ def agree(page, data, what):
     return want
 
 
+def cpu_ms(page):
+    """CPU time of the page's main thread."""
+    metrics = {metric["name"]: metric["value"] for metric in page.call("Performance.getMetrics")["metrics"]}
+    return metrics["TaskDuration"] * 1000
+
+
 def timed(page, action, times):
-    """An action, until the browser has drawn what is in sight."""
-    times.append(page.ask(f"""new Promise(done => {{ const start = performance.now(); {action};
-        requestAnimationFrame(() => setTimeout(() => done(performance.now() - start))); }})"""))
+    """An action: until the browser has drawn what is in sight, and the CPU time until it has drawn all."""
+    before = cpu_ms(page)
+    took = page.ask(f"""new Promise(done => {{ const start = performance.now(); {action};
+        requestAnimationFrame(() => setTimeout(() => done(performance.now() - start))); }})""")
+    settle(page)
+    times.append((took, cpu_ms(page) - before))
 
 
 def selections(page, data, times):
     """By button, keyboard and mouse: sums follow, and are those of DuckDB."""
     whole = agree(page, data, "no filter")
-    names = [name for (name,) in data.db.sql("SELECT DISTINCT path FROM files WHERE path IS NOT NULL").fetchall()]
+    names = [name for (name,) in data.db.sql("SELECT DISTINCT name FROM named").fetchall()]
     button = page.ask(f"""(() => {{ const names = {names!r};
         const all = [...document.querySelectorAll('td button')].filter(b => names.includes(b.textContent));
         all[0].click(); return all[0].textContent; }})()""")
@@ -120,8 +158,9 @@ def selections(page, data, times):
     page.ask("""(() => { const map = [...document.querySelectorAll('canvas.map')].find(c => c.getAttribute('aria-label').startsWith('Rank by time'));
         map.scrollIntoView({ block: 'center' }); map.focus(); })()""")
     rows = page.ask("[...new Set(cubes.calls.rank.filter((_, i) => cubes.calls.layer[i] === state.layer))].sort((a, b) => a - b)")
-    for _ in range(rows[-1]):
-        page.press("ArrowDown")
+    last = page.ask(f"Math.floor({rows[-1]} / Math.ceil({rows[-1] + 1} / MOST_ROWS))")
+    for key in ["PageDown"] * (last // 10) + ["ArrowDown"] * (last % 10):
+        page.press(key)
     page.press("r")
     rank = agree(page, data, "a rank by the keyboard")
     assert (rank != whole or len(rows) == 1) and page.ask("state.r0 !== null && state.b0 === null")
@@ -143,8 +182,13 @@ def selections(page, data, times):
     both = agree(page, data, "ranks and time by the mouse")
     assert page.ask("state.r0 !== null && state.b0 !== null") and (both[0] < whole[0] or not late)
     page.press("Escape")
-    for change in ("{r0: 0, r1: 0}", "{file: 0}", "{b0: 10, b1: 200}", "{...NONE}", "{measure: 'calls'}"):
+    for change, bound in ACTIONS:
+        settle(page)
+        before = page.ask("({ ...work })")
         timed(page, f"select({change})", times)
+        did = {name: count - before[name] for name, count in page.ask("({ ...work })").items()}
+        bound = {name: page.ask(f"({of})") for name, of in bound.items()}
+        assert all(did[name] <= most for name, most in bound.items()), f"{change}: {did}, of at most {bound}"
     page.ask("select({...NONE, measure: 'bytes'})")
     assert agree(page, data, "at the end") == whole
 
@@ -173,8 +217,10 @@ def other_tables(page, data):
 
 
 def collectives(page, data):
-    want = data.one("""WITH arrivals AS (SELECT coll_id, start_ns, row_number() OVER (PARTITION BY coll_id, rank ORDER BY start_ns) AS run
-                       FROM spans WHERE coll_id IS NOT NULL)
+    # Each node's clock as the report has aligned it.
+    clock = " ".join(f"WHEN '{host}' THEN {offset}" for host, offset in data.nodes.items())
+    want = data.one(f"""WITH arrivals AS (SELECT coll_id, start_ns + coalesce(begins_ns, 0) + CASE host {clock} ELSE 0 END AS start_ns, row_number() OVER (PARTITION BY coll_id, rank ORDER BY start_ns) AS run
+                       FROM spans LEFT JOIN begins ON begins_host = host WHERE coll_id IS NOT NULL)
                        SELECT count(*), sum(spread) FROM (SELECT max(start_ns) - min(start_ns) AS spread FROM arrivals GROUP BY coll_id, run)""")
     if want[0]:
         assert page.ask("trace.collectives.list.length") == want[0]
@@ -219,6 +265,7 @@ def usable(page):
 def main(path, directory, screenshot=None):
     page, times = Page(path), []
     try:
+        page.call("Performance.enable", timeDomain="threadTicks")
         data = Dataset(directory, page)
         assert all(url.startswith(("file:", "data:")) for url in page.requests), page.requests
         pictures(page)
@@ -229,7 +276,9 @@ def main(path, directory, screenshot=None):
         if screenshot:
             page.screenshot(screenshot)
         assert not page.errors, page.errors
-        print(f"actions: median {statistics.median(times):.0f} ms, most {max(times):.0f} ms")
+        took, cpu = zip(*times)
+        print(f"actions: median {statistics.median(took):.0f} ms, most {max(took):.0f} ms; CPU time with all that is out of sight "
+              f"{statistics.mean(cpu):.0f} ms")
     finally:
         page.close()
 

@@ -14,7 +14,8 @@ function section(title, note) {
 
 // Draws a section when the selection changes; draw returns what of the selection does not apply there.
 function view(box, draw) {
-  views.push({ box, due: true, draw: () => { box.limits.textContent = draw() || ""; } });
+  const note = (text) => { if (box.limits.textContent !== text) box.limits.textContent = text; };
+  views.push({ box, due: true, draw: () => note(draw() || "") });
 }
 
 function drawView(one) {
@@ -22,27 +23,38 @@ function drawView(one) {
   one.draw();
 }
 
-// What is in sight at once, the rest one by one, so that the page answers meanwhile.
+let frame = null;
+let rest = null;
+// Between two pictures out of sight, so that the page answers meanwhile.
+const PAUSE_MS = 10;
+
+// With the next frame what is in sight; then the rest, one by one.
 function redraw() {
+  for (const one of views) one.due = true;
+  clearTimeout(rest);
+  frame ??= requestAnimationFrame(() => {
+    frame = null;
+    drawInSight();
+    drawRest();
+  });
+}
+
+function drawInSight() {
+  layout.width = Math.max(document.getElementById("main").clientWidth, 400);
   const inSight = views.filter(({ box }) => {
     const { top, bottom } = box.getBoundingClientRect();
     return bottom > 0 && top < window.innerHeight;
   });
-  for (const one of views) one.due = true;
-  inSight.forEach(drawView);
-  drawLater();
+  inSight.filter(({ due }) => due).forEach(drawView);
 }
 
-let waiting = null;
-
-function drawLater() {
-  clearTimeout(waiting);
-  waiting = setTimeout(() => {
+function drawRest() {
+  rest = setTimeout(() => {
     const next = views.find(({ due }) => due);
     if (!next) return;
     drawView(next);
-    drawLater();
-  });
+    drawRest();
+  }, PAUSE_MS);
 }
 
 function time(cube) {
@@ -66,8 +78,9 @@ function layersSection() {
   const table = new Table(box, "Outermost calls by layer", [
     { head: "layer", value: (r) => trace.layers[r.key], press: (r) => select({ layer: r.key }) }, ...FIGURES.map((f) => ({ ...f, sum: false })),
   ]);
+  const sums = remembered((filter) => sumsBy(filter, cubes.calls.layer));
   view(box, () => {
-    table.set(sumsBy(filterBut("layer"), (i) => cubes.calls.layer[i]).sort((a, b) => a.key - b.key));
+    table.set(sums(filterBut("layer")));
     return cubes.calls.coarser(state);
   });
 }
@@ -75,18 +88,21 @@ function layersSection() {
 function timeSection() {
   const box = section("Bytes over time");
   const chart = new TimeChart(box, "Read and written", (v) => format.bytes(v) + "/s", [{ label: "read", color: "read" }, { label: "written", color: "write" }]);
-  view(box, () => {
-    const cube = cubes.calls;
+  const cube = cubes.calls;
+  const columns = remembered((filter) => {
     const bytes = [new Float64Array(trace.bins), new Float64Array(trace.bins)];
     const seconds = (cube.binStep * trace.bin_ns) / 1e9;
-    cube.each(filterBut("b0", "b1"), (i) => {
+    cube.each(filter, (i) => {
       const direction = cube.side[i] % 3;
       if (direction > 1) return;
       for (let bin = cube.bin[i] * cube.binStep; bin < Math.min((cube.bin[i] + 1) * cube.binStep, trace.bins); bin += 1) {
         bytes[direction][bin] += cube.values.bytes[i] / seconds;
       }
     });
-    chart.set([binTimes(), ...bytes]);
+    return [binTimes(), ...bytes];
+  });
+  view(box, () => {
+    chart.set(columns(filterBut("b0", "b1")));
     return cube.coarser({ ...state, b0: null, b1: null });
   });
 }
@@ -109,14 +125,18 @@ function ranksSection() {
     { head: "rank or process", value: (r) => label(cube.rankStep)(r.key), press: (r) => select(ranks(cube.rankStep)(r.key, r.key)) }, ...FIGURES,
   ]);
   const row = (at) => Math.min(Math.floor(at / fold), rows - 1);
-  view(box, () => {
+  const cells = remembered((filter, measure) => {
     const sums = DIRECTIONS.map(() => new Float64Array(rows * cube.bins));
-    cube.each(filterBut("r0", "r1", "b0", "b1"), (i) => {
-      sums[cube.side[i] % 3][row(cube.rank[i]) * cube.bins + cube.bin[i]] += cube.values[state.measure][i];
-    });
+    const values = cube.values[measure];
+    cube.each(filter, (i) => { sums[cube.side[i] % 3][row(cube.rank[i]) * cube.bins + cube.bin[i]] += values[i]; });
+    return sums;
+  });
+  const byRank = remembered((filter) => sumsBy(filter, cube.rank));
+  view(box, () => {
+    const sums = cells(filterBut("r0", "r1", "b0", "b1"), state.measure);
     const { r0, r1 } = cube.range(state);
     maps.forEach((map, at) => map.set(rows, cube.bins, sums[at], chosen(cube, { r0: row(r0), r1: row(r1) })));
-    table.set(sumsBy(filterBut(), (i) => cube.rank[i]).sort((a, b) => a.key - b.key));
+    table.set(byRank(filterBut()));
     return cube.coarser(state);
   });
 }
@@ -130,11 +150,17 @@ function filesSection() {
   const table = new Table(box, "By file", [
     { head: "file", value: (r) => trace.files[r.key].name, press: (r) => select({ file: r.key }) }, ...FIGURES,
   ]);
-  view(box, () => {
+  const cells = remembered((filter, measure) => {
     const sums = new Float64Array(trace.files.length * cube.bins);
-    cube.each(filterBut("file", "b0", "b1"), (i) => { sums[cube.file[i] * cube.bins + cube.bin[i]] += cube.values[state.measure][i]; });
+    const values = cube.values[measure];
+    cube.each(filter, (i) => { sums[cube.file[i] * cube.bins + cube.bin[i]] += values[i]; });
+    return sums;
+  });
+  const byFile = remembered((filter) => sumsBy(filter, cube.file).sort((a, b) => b.ns - a.ns));
+  view(box, () => {
+    const sums = cells(filterBut("file", "b0", "b1"), state.measure);
     map.set(trace.files.length, cube.bins, sums, chosen(cube, { r0: state.file, r1: state.file }));
-    table.set(sumsBy(filterBut(), (i) => cube.file[i]).sort((a, b) => b.ns - a.ns));
+    table.set(byFile(filterBut()));
     return cube.coarser(state);
   });
 }
@@ -164,9 +190,13 @@ function sizesSection() {
   const box = section("Sizes of reads and writes", trace.size_classes ? "By the classes that sums have." : "By powers of two: 4 KiB has 4096 to 8191 bytes. Without calls whose bytes are not known.");
   const bars = new Bars(box, "Reads and writes by size");
   const table = new Table(box, "By size", [{ head: "size", value: (r) => sizeLabel(r.bucket) }, ...BY_DIRECTION.slice(0, 2)]);
+  const bySize = remembered((filter) => {
+    const all = histogram(cubes.sizes, filter);
+    return { all, groups: all.map((g) => ({ label: sizeLabel(g.bucket), values: g.values })) };
+  });
   view(box, () => {
-    const all = histogram(cubes.sizes, filterBut());
-    bars.set(all.map((g) => ({ label: sizeLabel(g.bucket), values: g.values })));
+    const { all, groups } = bySize(filterBut());
+    bars.set(groups);
     table.set(all);
     return cubes.sizes.coarser(state);
   });
@@ -180,13 +210,19 @@ function latencySection() {
   const map = new HeatMap(box, { label: "Duration by time: number of calls", row: (at) => label(low + at), time: time(cube), show: (v) => format.calls(v) + " calls",
     pick: (p) => picked(p, cube, () => ({})) });
   const table = new Table(box, "By duration", [{ head: "from", value: (r) => label(r.bucket) }, ...BY_DIRECTION]);
-  view(box, () => {
-    const all = histogram(cube, filterBut("b0", "b1"));
+  const cells = remembered((filter) => {
+    const all = histogram(cube, filter);
+    const rows = Math.max(all.length, 1);
     low = all.length ? all[0].bucket : 0;
-    const sums = new Float64Array(Math.max(all.length, 1) * cube.bins);
-    cube.each(filterBut("b0", "b1"), (i) => { sums[(cube.bucket[i] - low) * cube.bins + cube.bin[i]] += cube.values.calls[i]; });
-    map.set(Math.max(all.length, 1), cube.bins, sums, chosen(cube, { r0: null, r1: null }));
-    table.set(histogram(cube, filterBut()));
+    const sums = new Float64Array(rows * cube.bins);
+    cube.each(filter, (i) => { sums[(cube.bucket[i] - low) * cube.bins + cube.bin[i]] += cube.values.calls[i]; });
+    return { rows, sums };
+  });
+  const byDuration = remembered((filter) => histogram(cube, filter));
+  view(box, () => {
+    const { rows, sums } = cells(filterBut("b0", "b1"));
+    map.set(rows, cube.bins, sums, chosen(cube, { r0: null, r1: null }));
+    table.set(byDuration(filterBut()));
     return cube.coarser(state);
   });
 }
@@ -204,9 +240,14 @@ function treeSection() {
     { head: "time of its own", value: (n) => n.node.own, show: format.ns },
     { head: "with all below", value: (n) => n.node.all, show: format.ns, sum: false },
   ]);
+  const frames = remembered((filter) => {
+    icicle.set(filter);
+    return icicle.nodes.map((node, at) => ({ node, at })).filter((n) => n.node.own > 0 || n.node.calls > 0).sort((a, b) => b.node.own - a.node.own);
+  });
   view(box, () => {
-    icicle.set(filterBut("layer"));
-    table.set(icicle.nodes.map((node, at) => ({ node, at })).filter((n) => n.node.own > 0 || n.node.calls > 0).sort((a, b) => b.node.own - a.node.own));
+    const shown = frames(filterBut("layer"));
+    if (changed(icicle, shown)) icicle.draw();
+    table.set(shown);
     return cubes.tree.coarser(state);
   });
 }
@@ -226,14 +267,15 @@ function collectivesSection() {
     { head: "first to last", value: (c) => c.spread_ns, show: format.ns },
     { head: "last", value: (c) => trace.ranks[c.last] },
   ]);
+  const of = (file) => list.filter((c) => file === null || c.file === file);
+  const points = remembered((file) => [of(file).map((c) => c.first_ns / 1e9), of(file).map((c) => c.spread_ns)]);
+  const bin = (c) => Math.floor(c.first_ns / trace.bin_ns);
+  const within = remembered((file, b0, b1) => of(file).filter((c) => b0 === null || (bin(c) >= b0 && bin(c) <= b1)).sort((a, b) => b.spread_ns - a.spread_ns));
   view(box, () => {
-    const bin = (c) => Math.floor(c.first_ns / trace.bin_ns);
-    const ofFile = list.filter((c) => state.file === null || c.file === state.file);
-    const shown = ofFile.filter((c) => state.b0 === null || (bin(c) >= state.b0 && bin(c) <= state.b1));
-    chart.set([ofFile.map((c) => c.first_ns / 1e9), ofFile.map((c) => c.spread_ns)]);
-    const sorted = [...shown].sort((a, b) => b.spread_ns - a.spread_ns);
+    chart.set(points(state.file));
+    const sorted = within(state.file, state.b0, state.b1);
     table.set(sorted);
-    if (!open || !shown.includes(open)) open = sorted[0] || null;
+    if (!open || !sorted.includes(open)) open = sorted[0] || null;
     arrivals.set(open);
     return state.r0 === null ? "" : "The selected ranks are marked in the arrivals; spreads are of all ranks, and all layers with collective calls are here.";
   });
@@ -265,9 +307,12 @@ function devicesSection() {
   ]);
   const seconds = trace.bin_ns / 1e9;
   const rate = (column) => column.map((bytes) => bytes / seconds);
+  const columns = list.map((device) => [binTimes(), rate(device.read), rate(device.written), device.depth]);
+  // Their sums are of the selected time.
+  const within = remembered((_from, _to) => [...list]);
   view(box, () => {
-    list.forEach((device, at) => charts[at].set([binTimes(), rate(device.read), rate(device.written), device.depth]));
-    table.set(list);
+    charts.forEach((chart, at) => chart.set(columns[at]));
+    table.set(within(state.b0, state.b1));
     const ignored = [state.file === null ? null : "file", state.r0 === null ? null : "rank"].filter(Boolean);
     return ignored.length ? "Requests are not kept by " + ignored.join(" and ") + ": that filter does not apply here, the time does." : "";
   });
@@ -328,16 +373,20 @@ function fillControls() {
   onChange(() => showControls(id));
 }
 
+const whole = remembered((filter) => sumsBy(filter, new Uint8Array(cubes.calls.cells))[0]);
+
 function showControls(id) {
-  id("file").value = state.file ?? "";
-  id("r0").value = state.r0 ?? "";
-  id("r1").value = state.r1 ?? "";
+  // The browser looks through the names of all ranks for one.
+  const put = (name, value) => { if (id(name).value !== String(value)) id(name).value = value; };
+  put("file", state.file ?? "");
+  put("r0", state.r0 ?? "");
+  put("r1", state.r1 ?? "");
   const seconds = (bin) => (bin === null ? "" : String(Number(((bin * trace.bin_ns) / 1e9).toPrecision(6))));
   id("t0").value = seconds(state.b0);
   id("t1").value = state.b1 === null ? "" : seconds(state.b1 + 1);
-  id("layer").value = state.layer;
-  id("measure").value = state.measure;
-  const sums = sumsBy(filterBut(), () => 0)[0] || { calls: 0, read: 0, written: 0, ns: 0 };
+  put("layer", state.layer);
+  put("measure", state.measure);
+  const sums = whole(filterBut()) || { calls: 0, read: 0, written: 0, ns: 0 };
   const filters = [state.file === null ? null : trace.files[state.file].name, state.r0 === null ? null : rankLabel(state.r0, state.r1),
     state.b0 === null ? null : timeLabel(state.b0) + " to " + timeLabel(state.b1 + 1)].filter(Boolean);
   document.getElementById("status").textContent = visible((filters.length ? filters.join(", ") : "No filter") + ": " + format.calls(sums.calls) + " calls of " +

@@ -2,6 +2,7 @@
 
 const CHART_HEIGHT = 210;
 
+// The begins of the bins of the page, in s.
 function binTimes() {
   return Array.from({ length: trace.bins }, (_, bin) => (bin * trace.bin_ns) / 1e9);
 }
@@ -15,13 +16,14 @@ class TimeChart {
   }
 
   set(columns) {
-    const key = document.documentElement.dataset.theme;
-    if (this.chart && this.key === key) {
-      this.chart.setData(columns);
-    } else {
-      this.key = key;
+    const key = document.documentElement.dataset.theme + layout.width;
+    if (!this.chart || this.key !== key) {
       this.make(columns);
+    } else if (this.columns !== columns) {
+      this.chart.setData(columns);
+      work.drawn += 1;
     }
+    Object.assign(this, { key, columns });
     this.mark();
   }
 
@@ -37,8 +39,9 @@ class TimeChart {
       paths: s.points ? () => null : uPlot.paths.stepped({ align: 1 }),
       points: { show: Boolean(s.points), size: 6 }, value: (_, v) => (v === null || v === undefined ? "" : (s.show || this.unit)(v)) }));
     const cursor = { drag: { x: true, y: false, setScale: false } };
+    work.drawn += 1;
     this.chart = new uPlot({
-      width: Math.max(this.host.clientWidth, 400), height: CHART_HEIGHT, axes, cursor,
+      width: layout.width, height: CHART_HEIGHT, axes, cursor,
       scales: { x: { time: false, range: [0, (trace.bins * trace.bin_ns) / 1e9] }, y: { range: (_, __, most) => [0, most || 1] },
         depth: { range: (_, __, most) => [0, most || 1] } },
       series: [{ label: "time", value: (_, v) => (v === null ? "" : digits(v) + " s") }, ...series],
@@ -57,7 +60,7 @@ class TimeChart {
     this.marking = true;
     const at = (bin) => this.chart.valToPos((bin * trace.bin_ns) / 1e9, "x");
     const [left, right] = state.b0 === null ? [0, 0] : [at(state.b0), at(state.b1 + 1)];
-    this.chart.setSelect({ left, top: 0, width: right - left, height: this.chart.over.clientHeight }, false);
+    this.chart.setSelect({ left, top: 0, width: right - left, height: this.chart.bbox.height / (window.devicePixelRatio || 1) }, false);
     this.marking = false;
   }
 }
@@ -70,11 +73,9 @@ class Bars {
   }
 
   set(groups) {
-    const [width, height, ratio] = [Math.max(this.canvas.parentElement.clientWidth, 400), 180, window.devicePixelRatio || 1];
-    Object.assign(this.canvas, { width: width * ratio, height: height * ratio });
-    Object.assign(this.canvas.style, { width: width + "px", height: height + "px" });
-    const context = this.canvas.getContext("2d");
-    context.scale(ratio, ratio);
+    if (!changed(this, groups)) return;
+    const [width, height] = [layout.width, 180];
+    const context = drawing(this.canvas, width, height);
     const most = Math.max(1, ...groups.flatMap((g) => g.values));
     const each = (width - 70) / Math.max(groups.length, 1);
     context.font = "12px system-ui, sans-serif";
@@ -106,6 +107,7 @@ class Arrivals {
   }
 
   set(call) {
+    if (!changed(this, call, state.r0, state.r1)) return;
     const shown = Boolean(call && call.arrivals);
     this.canvas.hidden = !shown;
     this.title.textContent = !call ? "" : visible("Arrivals at " + call.op + " at " + digits(call.first_ns / 1e9) + " s" +
@@ -113,11 +115,8 @@ class Arrivals {
     if (!shown) return;
     const label = "When each rank arrived, after the first; the table below has the figures";
     this.canvas.setAttribute("aria-label", label);
-    const [width, height, ratio] = [Math.max(this.canvas.parentElement.clientWidth, 400), 200, window.devicePixelRatio || 1];
-    Object.assign(this.canvas, { width: width * ratio, height: height * ratio });
-    Object.assign(this.canvas.style, { width: width + "px", height: height + "px" });
-    const context = this.canvas.getContext("2d");
-    context.scale(ratio, ratio);
+    const [width, height] = [layout.width, 200];
+    const context = drawing(this.canvas, width, height);
     context.fillStyle = color("fg");
     context.font = "12px system-ui, sans-serif";
     context.fillText(format.ns(call.spread_ns), 4, 12);

@@ -21,6 +21,10 @@ class Cube {
       this.rank[i] = rest;
     }
     this.layer = this.side.map((side) => Math.floor(side / 3));
+    // The cells of each layer, and all of them: in the order of ranks.
+    this.all = Uint32Array.from(this.rank.keys());
+    this.ofLayer = new Map();
+    for (const layer of new Set(this.layer)) this.ofLayer.set(layer, this.all.filter((i) => this.layer[i] === layer));
     this.values = {};
     for (const [name, column] of Object.entries(data.values)) this.values[name] = Float64Array.from(column);
   }
@@ -38,13 +42,26 @@ class Cube {
   // Calls f with the number of each cell that passes the filter.
   each(filter, f) {
     const { file, layer, r0, r1, b0, b1 } = this.range(filter);
-    const { rank, bin } = this;
-    for (let i = 0; i < this.cells; i += 1) {
-      if (rank[i] < r0 || rank[i] > r1 || bin[i] < b0 || bin[i] > b1) continue;
-      if (file !== null && this.file[i] !== file) continue;
-      if (layer !== null && this.layer[i] !== layer) continue;
+    const cells = layer === null ? this.all : this.ofLayer.get(layer) || [];
+    const { bin } = this;
+    const [first, end] = [this.firstOf(cells, r0), this.firstOf(cells, r1 + 1)];
+    work.cells += end - first;
+    for (let at = first; at < end; at += 1) {
+      const i = cells[at];
+      if (bin[i] < b0 || bin[i] > b1 || (file !== null && this.file[i] !== file)) continue;
       f(i);
     }
+  }
+
+  // Where the cells of a rank begin among some.
+  firstOf(cells, rank) {
+    let [low, high] = [0, cells.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.rank[cells[middle]] < rank) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 
   // What is shown in place of a selection that is finer than the cube; null where it is as asked.

@@ -3,6 +3,10 @@
 
 const DIRECTIONS = ["read", "write", "other"];
 
+// What was done since the page was opened: cells of cubes that were visited, of heat maps that were shaded, of tables that
+// were written, and pictures that were drawn.
+const work = { cells: 0, shaded: 0, written: 0, drawn: 0 };
+
 // Characters that change what is seen without being seen are shown by their numbers.
 function visible(text) {
   return String(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u034f\u115f\u1160\u3164\uffa0\ufe00-\ufe0f]/gu,
@@ -19,11 +23,13 @@ function scaled(value, step, units) {
   return (at === 0 ? String(Math.round(value)) : digits(value)) + " " + units[at];
 }
 
+const numbers = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+
 const format = {
   bytes: (n) => scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]),
   ns: (n) => (n < 60e9 ? scaled(n, 1000, ["ns", "us", "ms", "s"]) : digits(n / 1e9) + " s"),
-  calls: (n) => Math.round(n).toLocaleString("en"),
-  errors: (n) => Math.round(n).toLocaleString("en"),
+  calls: (n) => numbers.format(n),
+  errors: (n) => numbers.format(n),
   percent: (part) => (part * 100).toFixed(1) + "%",
 };
 
@@ -44,4 +50,19 @@ const colors = new Map();
 function color(name) {
   if (!colors.has(name)) colors.set(name, getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim());
   return colors.get(name);
+}
+
+// The context of a canvas of this size in pixels of the page, empty.
+function drawing(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== wide || canvas.height !== high) {
+    Object.assign(canvas, { width: wide, height: high });
+    Object.assign(canvas.style, { width: width + "px", height: height + "px" });
+  }
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  work.drawn += 1;
+  return context;
 }

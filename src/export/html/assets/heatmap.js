@@ -13,7 +13,8 @@ function shade(part) {
   return STOPS[low].map((from, i) => Math.round(from + (STOPS[low + 1][i] - from) * (at - low)));
 }
 
-const SHADES = Array.from({ length: 256 }, (_, at) => shade(0.12 + (0.88 * at) / 255));
+// As the bytes of a pixel: red, green, blue and opaque.
+const SHADES = new Uint32Array(Uint8Array.from(Array.from({ length: 256 }, (_, at) => [...shade(0.12 + (0.88 * at) / 255), 255]).flat()).buffer);
 
 class HeatMap {
   // spec: { label, row(at) -> text, time(at) -> text of the begin of a bin, show(value) -> text, pick({r0, r1, b0, b1}) }
@@ -25,6 +26,7 @@ class HeatMap {
     host.append(el("h3", {}, spec.label), this.canvas, this.about);
     this.cursor = { r0: 0, r1: 0, b0: 0, b1: 0 };
     this.shape = { rows: 1, bins: 1 };
+    this.picture = el("canvas");
     this.canvas.addEventListener("keydown", (event) => this.key(event));
     this.canvas.addEventListener("focus", () => this.draw());
     this.canvas.addEventListener("blur", () => this.draw());
@@ -35,8 +37,10 @@ class HeatMap {
 
   // values: rows x bins; chosen: the selected part, { r0, r1, b0, b1 } in rows and bins, null: all.
   set(rows, bins, values, chosen) {
-    this.values = values;
-    this.shape = { rows, bins };
+    if (!changed(this, values, rows, JSON.stringify(chosen))) return;
+    const same = values === this.values;
+    Object.assign(this, { values, shape: { rows, bins } });
+    if (!same) this.shade(rows, bins);
     const { r0, r1, b0, b1 } = chosen;
     this.chosen = { r0: r0 ?? 0, r1: r1 ?? rows - 1, b0: b0 ?? 0, b1: b1 ?? bins - 1 };
     for (const side of ["r0", "r1"]) this.cursor[side] = Math.min(this.cursor[side], rows - 1);
@@ -46,46 +50,42 @@ class HeatMap {
 
   draw() {
     if (!this.values) return;
-    const { rows, bins } = this.shape;
+    const { rows } = this.shape;
     const height = Math.round(Math.max(rows * Math.min(18, Math.max(1, 320 / rows)), 36));
-    const width = Math.max(this.canvas.clientWidth, 400);
-    const ratio = window.devicePixelRatio || 1;
-    this.canvas.width = Math.round(width * ratio);
-    this.canvas.height = Math.round((height + BOTTOM) * ratio);
-    this.canvas.style.height = height + BOTTOM + "px";
+    const { width } = layout;
     this.plot = { width: width - LEFT - 8, height };
-    const context = this.canvas.getContext("2d");
-    context.scale(ratio, ratio);
+    const context = drawing(this.canvas, width, height + BOTTOM);
     context.fillStyle = color("panel");
     context.fillRect(LEFT, 0, this.plot.width, height);
     context.imageSmoothingEnabled = false;
-    context.drawImage(this.image(rows, bins), LEFT, 0, this.plot.width, height);
+    context.drawImage(this.picture, LEFT, 0, this.plot.width, height);
     this.veil(context);
     this.axes(context);
     if (document.activeElement === this.canvas) this.frame(context, this.cursor, color("accent"), 3);
   }
 
-  image(rows, bins) {
-    const image = el("canvas", { width: bins, height: rows });
-    const context = image.getContext("2d");
-    const pixels = context.createImageData(bins, rows);
-    let [least, most] = [Infinity, 0];
-    for (const value of this.values) {
-      if (value > 0 && value < least) least = value;
+  // Makes the picture: a pixel for each cell.
+  shade(rows, bins) {
+    if (this.pixels?.width !== bins || this.pixels.height !== rows) {
+      Object.assign(this.picture, { width: bins, height: rows });
+      this.pixels = this.picture.getContext("2d").createImageData(bins, rows);
+    }
+    const { values } = this;
+    let [least, most, filled] = [Infinity, 0, 0];
+    for (let i = 0; i < values.length; i += 1) {
+      const value = values[i];
+      if (value <= 0) continue;
+      filled += 1;
+      if (value < least) least = value;
       if (value > most) most = value;
     }
-    const span = Math.log(most / least) || 1;
-    for (let i = 0; i < this.values.length; i += 1) {
-      if (this.values[i] <= 0) continue;
-      const part = most === least ? 1 : Math.log(this.values[i] / least) / span;
-      const [red, green, blue] = SHADES[Math.round(part * 255)];
-      pixels.data[i * 4] = red;
-      pixels.data[i * 4 + 1] = green;
-      pixels.data[i * 4 + 2] = blue;
-      pixels.data[i * 4 + 3] = 255;
+    const dots = new Uint32Array(this.pixels.data.buffer).fill(0);
+    const scale = 255 / (Math.log(most / least) || 1);
+    for (let i = 0; filled > 0 && i < values.length; i += 1) {
+      if (values[i] > 0) dots[i] = SHADES[most === least ? 255 : Math.round(Math.log(values[i] / least) * scale)];
     }
-    context.putImageData(pixels, 0, 0);
-    return image;
+    work.shaded += filled;
+    this.picture.getContext("2d").putImageData(this.pixels, 0, 0);
   }
 
   x(bin) { return LEFT + (bin / this.shape.bins) * this.plot.width; }

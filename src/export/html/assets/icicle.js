@@ -40,7 +40,6 @@ class Icicle {
       node.all += node.own;
       if (node.around !== null) this.nodes[node.around].all += node.all;
     }
-    this.draw();
   }
 
   title(at) {
@@ -61,16 +60,12 @@ class Icicle {
   }
 
   draw() {
-    const width = Math.max(this.canvas.clientWidth, 400);
-    const ratio = window.devicePixelRatio || 1;
+    const { width } = layout;
     const roots = this.zoom === null ? this.roots : [this.zoom];
     const above = this.zoom === null ? 0 : this.nodes[this.zoom].deep;
     const deep = this.nodes.reduce((most, node) => (node.all > 0 ? Math.max(most, node.deep - above + 1) : most), 1);
     const height = Math.min(deep, 24) * FRAME;
-    Object.assign(this.canvas, { width: width * ratio, height: height * ratio });
-    this.canvas.style.height = height + "px";
-    const context = this.canvas.getContext("2d");
-    context.scale(ratio, ratio);
+    const context = drawing(this.canvas, width, height);
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "middle";
     this.frames = [];

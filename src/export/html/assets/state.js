@@ -7,6 +7,8 @@ delete trace.cubes;
 const NONE = { file: null, r0: null, r1: null, b0: null, b1: null };
 const state = { ...NONE, layer: 0, measure: "bytes" };
 const listeners = [];
+// The width of pictures, which is looked up before anything is drawn: the browser lays the page out for each look.
+const layout = { width: 400 };
 
 function onChange(f) {
   listeners.push(f);
@@ -15,6 +17,24 @@ function onChange(f) {
 function select(change) {
   Object.assign(state, change);
   for (const listener of listeners) listener();
+}
+
+// A figure of the selection that is worked out again only when what it is made of has changed.
+function remembered(compute) {
+  let [key, value] = [null, null];
+  return (...of) => {
+    const now = JSON.stringify(of);
+    if (now !== key) [key, value] = [now, compute(...of)];
+    return value;
+  };
+}
+
+// Whether a picture is to be drawn again: its theme, its width or what it shows is not what it was.
+function changed(picture, ...shown) {
+  const now = [document.documentElement.dataset.theme, layout.width, ...shown];
+  const same = picture.drawn && now.every((part, at) => part === picture.drawn[at]);
+  picture.drawn = now;
+  return !same;
 }
 
 // The selection without some of its sides: a picture shows what it could select.

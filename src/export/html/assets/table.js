@@ -1,46 +1,76 @@
-// A table below each picture: the first rows, all on request, and the sums of all.
+// A table below each picture: the first rows, more on request, and the sums of all.
 
 const FIRST_ROWS = 15;
+const MORE_ROWS = 200;
 
 class Table {
   // columns: { head, value(row) -> number or text, show(value) -> text, press(row) }; of numbers the sum is shown.
   constructor(host, caption, columns) {
     this.columns = columns;
-    this.all = false;
+    this.most = FIRST_ROWS;
     this.rows = [];
+    this.lines = [];
     const head = el("tr", {}, columns.map((c) => el("th", { scope: "col", class: c.show ? "number" : "" }, c.head)));
     this.body = el("tbody");
-    this.foot = el("tfoot");
+    this.sums = this.line();
+    this.foot = el("tfoot", {}, ...(columns.some(hasSum) ? [el("tr", {}, this.sums.map(({ cell }) => cell))] : []));
     this.table = el("table", {}, el("caption", {}, caption), el("thead", {}, head), this.body, this.foot);
-    this.more = el("button", { type: "button", class: "more", onclick: () => { this.all = !this.all; this.draw(); } });
-    host.append(this.table, this.more);
+    this.more = el("button", { type: "button", class: "more", onclick: () => { this.most += MORE_ROWS; this.draw(); } });
+    this.fewer = el("button", { type: "button", class: "more", onclick: () => { this.most = FIRST_ROWS; this.draw(); } }, "Show the first " + FIRST_ROWS);
+    host.append(this.table, this.more, this.fewer);
   }
 
   set(rows) {
+    if (rows === this.rows) return;
     this.rows = rows;
     this.draw();
   }
 
   draw() {
-    const shown = this.all ? this.rows : this.rows.slice(0, FIRST_ROWS);
-    this.body.replaceChildren(...shown.map((row) => el("tr", {}, this.columns.map((c) => this.cell(c, row)))));
-    const sums = this.columns.map((c, at) => {
-      if (!c.show || c.sum === false) return el("td", {}, at === 0 ? "all" : "");
-      const sum = this.rows.reduce((total, row) => total + c.value(row), 0);
-      return el("td", { class: "number", "data-value": sum }, c.show(sum));
+    const shown = this.rows.slice(0, this.most);
+    for (const line of this.lines.splice(shown.length)) line.element.remove();
+    for (let at = this.lines.length; at < shown.length; at += 1) {
+      const cells = this.line(() => this.rows[at]);
+      const element = el("tr", {}, cells.map(({ cell }) => cell));
+      this.lines.push({ cells, element });
+      this.body.append(element);
+    }
+    shown.forEach((row, at) => this.columns.forEach((c, i) => write(this.lines[at].cells[i], c, c.value(row))));
+    this.columns.forEach((c, at) => {
+      if (hasSum(c)) write(this.sums[at], c, this.rows.reduce((total, row) => total + c.value(row), 0));
     });
-    const summed = this.columns.some((c) => c.show && c.sum !== false);
-    this.foot.replaceChildren(...(summed ? [el("tr", {}, sums)] : []));
-    this.more.hidden = this.rows.length <= FIRST_ROWS;
-    this.more.textContent = this.all ? "Show the first " + FIRST_ROWS : "Show all " + this.rows.length + " rows";
+    const left = this.rows.length - shown.length;
+    this.more.hidden = left <= 0;
+    this.fewer.hidden = this.most === FIRST_ROWS || this.rows.length <= FIRST_ROWS;
+    this.more.textContent = "Show " + Math.min(left, MORE_ROWS) + " more of " + this.rows.length + " rows";
   }
 
-  cell(column, row) {
-    const value = column.value(row);
-    if (column.show) return el("td", { class: "number", "data-value": value }, column.show(value));
-    if (!column.press) return el("td", {}, value);
-    return el("td", {}, el("button", { type: "button", onclick: () => column.press(row) }, value));
+  // The cells of a line; without a row those of the sums.
+  line(row) {
+    return this.columns.map((column, at) => {
+      if (column.show) {
+        const cell = el("td", { class: "number" });
+        return { cell, text: cell };
+      }
+      if (!row) return { cell: el("td", {}, at === 0 ? "all" : "") };
+      const button = column.press && el("button", { type: "button", onclick: () => column.press(row()) });
+      const cell = el("td", {}, button || "");
+      return { cell, text: button || cell };
+    });
   }
+}
+
+function hasSum(column) {
+  return Boolean(column.show) && column.sum !== false;
+}
+
+// Writes a value into a cell where another one stands.
+function write(place, column, value) {
+  if (place.value === value) return;
+  place.value = value;
+  place.text.textContent = column.show ? column.show(value) : visible(value);
+  if (column.show) place.cell.dataset.value = value;
+  work.written += 1;
 }
 
 const FIGURES = [
@@ -51,19 +81,18 @@ const FIGURES = [
   { head: "errors", value: (r) => r.errors, show: format.errors },
 ];
 
-// Sums of the cells that pass the filter, by a key.
-function sumsBy(filter, key) {
-  const groups = new Map();
+// Sums of the cells that pass the filter by a column of numbers, in its order.
+function sumsBy(filter, keys) {
+  const groups = [];
   const { side, values } = cubes.calls;
+  const { calls, bytes, ns, errors } = values;
   cubes.calls.each(filter, (i) => {
-    const at = key(i);
-    let sums = groups.get(at);
-    if (!sums) groups.set(at, (sums = { key: at, calls: 0, read: 0, written: 0, ns: 0, errors: 0 }));
-    sums.calls += values.calls[i];
-    if (side[i] % 3 === 0) sums.read += values.bytes[i];
-    if (side[i] % 3 === 1) sums.written += values.bytes[i];
-    sums.ns += values.ns[i];
-    sums.errors += values.errors[i];
+    const sums = (groups[keys[i]] ??= { key: keys[i], calls: 0, read: 0, written: 0, ns: 0, errors: 0 });
+    sums.calls += calls[i];
+    if (side[i] % 3 === 0) sums.read += bytes[i];
+    if (side[i] % 3 === 1) sums.written += bytes[i];
+    sums.ns += ns[i];
+    sums.errors += errors[i];
   });
-  return [...groups.values()];
+  return groups.filter(Boolean);
 }

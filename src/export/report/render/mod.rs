@@ -12,7 +12,7 @@ use crate::export::report::Report;
 use crate::export::report::render::style::{Line, Tone};
 use crate::text::wrapped;
 use crate::usage::{bail, hint};
-pub use sections::{SECTIONS, Section, section};
+pub use sections::{FINDINGS, SECTIONS, Section, section};
 use table::Table;
 
 /// Columns of the text that has no terminal to fit.
@@ -39,6 +39,11 @@ pub struct Look {
 impl Look {
     fn columns(&self) -> usize {
         self.width.map_or(usize::MAX, |width| width.max(NARROWEST))
+    }
+
+    /// Are findings the only section?
+    pub fn only_findings(&self) -> bool {
+        self.sections.as_deref().is_some_and(|chosen| chosen.iter().all(|section| section.name == FINDINGS))
     }
 
     /// Columns of sentences.

@@ -29,6 +29,9 @@ const fn always(_: &Report) -> bool {
     true
 }
 
+/// The section that needs a pass over the calls for itself, and nothing of the others.
+pub const FINDINGS: &str = "findings";
+
 /// In the order of the report.
 pub const SECTIONS: [Section; 23] = [
     Section {
@@ -40,7 +43,7 @@ pub const SECTIONS: [Section; 23] = [
         text: Some(text::run::lines),
     },
     Section {
-        name: "findings",
+        name: FINDINGS,
         about: "what is wrong, and the seconds that it costs",
         usual: always,
         title: |_| "Findings".to_owned(),
