@@ -9,7 +9,7 @@ use iotrace_bpf::query::power::Table;
 use iotrace_bpf::record::job::ranks;
 use iotrace_bpf::record::{self, TOOL_FAILED};
 use iotrace_bpf::text::message;
-use iotrace_bpf::{compare, config, doctor, export, probes, query, replay, rules, sql};
+use iotrace_bpf::{compare, config, doctor, export, probes, query, replay, replay_code, rules, sql};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -137,6 +137,11 @@ fn show(action: &Action) -> anyhow::Result<u8> {
                 eprintln!("iotrace-bpf: {}", message(&warning));
             }
             return Ok(0);
+        }
+        Action::ReplayCode(args) => {
+            for note in replay_code::run(&args.dir, &args.wish())? {
+                eprintln!("iotrace-bpf: {}", message(&note));
+            }
         }
         Action::Rules { action } => rules::run(action.as_ref(), &mut out)?,
         Action::Repair { dir } => export::reading::repair::run(dir, &mut out)?,

@@ -3,6 +3,7 @@
 pub mod detail;
 pub mod look;
 mod query;
+mod replay_code;
 pub mod trigger;
 mod values;
 
@@ -14,6 +15,7 @@ use crate::catalog::Phase;
 use crate::cli::detail::Detail;
 use crate::cli::look::ReportArgs;
 use crate::cli::query::QueryArgs;
+use crate::cli::replay_code::ReplayCodeArgs;
 use crate::cli::trigger::Trigger;
 use crate::cli::values::{
     budget, disk_size, filter, layer_choice, library_layer, period, phase, pid, seconds, size, stacks,
@@ -304,6 +306,8 @@ pub enum Action {
         #[arg(long, value_enum, default_value_t)]
         weight: Weight,
     },
+    /// A program in C that makes the I/O of a trace
+    ReplayCode(ReplayCodeArgs),
     /// What the report looks for
     Rules {
         #[command(subcommand)]

@@ -15,7 +15,7 @@ const ROWS: &[&[&str]] = &[
     &["analysis"],
     &["export"],
     &["summary", "metrics", "compare"],
-    &["batch", "query", "tui"],
+    &["batch", "query", "replay_code", "tui"],
     &["cli"],
     &["config", "probes", "rules"],
     &["doctor"],

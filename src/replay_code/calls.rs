@@ -1,0 +1,274 @@
+//! The calls that are replayed: which call of the trace, which of its values, and the statement in C.
+
+use crate::vocabulary::Layer;
+
+/// A value of a call, as a number of the generated program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arg {
+    /// The variable with the handle that the call uses; of a call that closes it, for the last time.
+    Handle,
+    /// The variable that gets the handle.
+    Opened,
+    /// The number of the file that the call names.
+    File,
+    /// The same, of a file that was there when the call named it.
+    KnownFile,
+    /// The file's second name.
+    SecondFile,
+    /// How it is opened: flags of `open`, and those of MPI-IO.
+    OpenFlags,
+    Amode,
+    /// Who opens it together.
+    Communicator,
+    /// Its hints.
+    Hints,
+    Offset,
+    /// The plain argument, and what it counts from.
+    Argument,
+    Whence,
+    /// Bytes asked for and moved.
+    Requested,
+    Moved,
+    /// The variable of the request that the call begins, or waits for.
+    Begun,
+    Awaited,
+    /// The number of a dataset, variable, attribute or group.
+    Object,
+    /// 1: the transfer is collective.
+    Collective,
+    /// Start and count of each dimension.
+    Selection,
+}
+
+/// What a call does with its handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Does {
+    Opens,
+    Uses,
+    Closes,
+}
+
+/// A call of the trace as a statement.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    pub layer: Layer,
+    /// Its names in the trace.
+    pub ops: &'static [&'static str],
+    pub does: Does,
+    pub args: &'static [Arg],
+    /// `{0}` is the first argument.
+    pub c: &'static str,
+}
+
+const fn posix(does: Does, ops: &'static [&'static str], args: &'static [Arg], c: &'static str) -> Row {
+    Row { layer: Layer::Syscall, ops, does, args, c }
+}
+
+const fn mpiio(does: Does, ops: &'static [&'static str], args: &'static [Arg], c: &'static str) -> Row {
+    Row { layer: Layer::Mpiio, ops, does, args, c }
+}
+
+/// The row of the calls that ranks wait in for each other.
+pub const BARRIER: usize = 0;
+/// The row of a position that a descriptor had before its first call.
+pub const POSITION: usize = 1;
+
+use Arg::{
+    Amode, Argument, Awaited, Begun, Communicator, File, Handle, Hints, KnownFile, Moved, Offset, OpenFlags, Opened,
+    Requested, SecondFile, Whence,
+};
+use Does::{Closes, Opens, Uses};
+
+/// All of them. Of several rows for one call the first counts whose values the trace has.
+pub const ROWS: &[Row] = &[
+    posix(Uses, &[], &[], r#"good("MPI_Barrier", MPI_Barrier(MPI_COMM_WORLD));"#),
+    posix(Uses, &[], &[Handle, Offset], r#"same("lseek", {1}, lseek(fd[{0}], {1}, SEEK_SET));"#),
+    posix(
+        Opens,
+        &["open", "openat", "openat2", "creat"],
+        &[Opened, File, OpenFlags],
+        r#"fd[{0}] = (int)good("open", open(path({1}), {2}, 0644));"#,
+    ),
+    posix(Closes, &["close"], &[Handle], r#"good("close", close(fd[{0}]));"#),
+    posix(Uses, &["read"], &[Handle, Requested, Moved], r#"same("read", {2}, read(fd[{0}], buffer, {1}));"#),
+    posix(Uses, &["write"], &[Handle, Requested, Moved], r#"same("write", {2}, write(fd[{0}], buffer, {1}));"#),
+    posix(
+        Uses,
+        &["pread64"],
+        &[Handle, Requested, Moved, Offset],
+        r#"same("pread", {2}, pread(fd[{0}], buffer, {1}, {3}));"#,
+    ),
+    posix(
+        Uses,
+        &["pwrite64"],
+        &[Handle, Requested, Moved, Offset],
+        r#"same("pwrite", {2}, pwrite(fd[{0}], buffer, {1}, {3}));"#,
+    ),
+    posix(Uses, &["readv"], &[Handle, Requested, Moved], r#"same("readv", {2}, readv(fd[{0}], vector({1}), 1));"#),
+    posix(Uses, &["writev"], &[Handle, Requested, Moved], r#"same("writev", {2}, writev(fd[{0}], vector({1}), 1));"#),
+    posix(
+        Uses,
+        &["preadv", "preadv2"],
+        &[Handle, Requested, Moved, Offset],
+        r#"same("preadv", {2}, preadv(fd[{0}], vector({1}), 1, {3}));"#,
+    ),
+    posix(
+        Uses,
+        &["pwritev", "pwritev2"],
+        &[Handle, Requested, Moved, Offset],
+        r#"same("pwritev", {2}, pwritev(fd[{0}], vector({1}), 1, {3}));"#,
+    ),
+    posix(Uses, &["lseek"], &[Handle, Argument, Whence, Offset], r#"same("lseek", {3}, lseek(fd[{0}], {1}, {2}));"#),
+    posix(Uses, &["fsync"], &[Handle], r#"good("fsync", fsync(fd[{0}]));"#),
+    posix(Uses, &["fdatasync"], &[Handle], r#"good("fdatasync", fdatasync(fd[{0}]));"#),
+    posix(Uses, &["syncfs"], &[Handle], r#"good("syncfs", syncfs(fd[{0}]));"#),
+    posix(
+        Uses,
+        &["sync_file_range"],
+        &[Handle, Offset, Requested],
+        r#"good("sync_file_range", sync_file_range(fd[{0}], {1}, {2}, SYNC_FILE_RANGE_WRITE));"#,
+    ),
+    posix(Uses, &["ftruncate"], &[Handle, Offset], r#"good("ftruncate", ftruncate(fd[{0}], {1}));"#),
+    posix(Uses, &["truncate"], &[KnownFile, Offset], r#"good("truncate", truncate(path({0}), {1}));"#),
+    posix(Uses, &["fallocate"], &[Handle, Offset, Requested], r#"good("fallocate", fallocate(fd[{0}], 0, {1}, {2}));"#),
+    posix(
+        Uses,
+        &["fadvise64"],
+        &[Handle, Offset, Requested],
+        r#"same("posix_fadvise", 0, posix_fadvise(fd[{0}], {1}, {2}, POSIX_FADV_NORMAL));"#,
+    ),
+    posix(Uses, &["readahead"], &[Handle, Offset, Requested], r#"good("readahead", readahead(fd[{0}], {1}, {2}));"#),
+    posix(Uses, &["fstat", "newfstatat", "statx"], &[Handle], r#"good("fstat", fstat(fd[{0}], &status));"#),
+    posix(Uses, &["stat", "newfstatat", "statx"], &[KnownFile], r#"good("stat", stat(path({0}), &status));"#),
+    posix(Uses, &["lstat"], &[KnownFile], r#"good("lstat", lstat(path({0}), &status));"#),
+    posix(Uses, &["access", "faccessat", "faccessat2"], &[KnownFile], r#"good("access", access(path({0}), F_OK));"#),
+    posix(Uses, &["unlink", "unlinkat"], &[KnownFile], r#"good("unlink", unlink(path({0})));"#),
+    posix(
+        Uses,
+        &["rename", "renameat", "renameat2"],
+        &[KnownFile, SecondFile],
+        r#"good("rename", rename(path({0}), second({1})));"#,
+    ),
+    mpiio(
+        Opens,
+        &["MPI_File_open"],
+        &[Opened, File, Amode, Communicator, Hints],
+        r#"good("MPI_File_open", MPI_File_open(communicator({3}), path({1}), {2}, hints({4}), &file[{0}]));"#,
+    ),
+    mpiio(Closes, &["MPI_File_close"], &[Handle], r#"good("MPI_File_close", MPI_File_close(&file[{0}]));"#),
+    mpiio(
+        Uses,
+        &["MPI_File_read_at", "MPI_File_write_at", "MPI_File_read_at_all", "MPI_File_write_at_all"],
+        &[Handle, Offset, Requested, Moved],
+        r#"moved("{op}", {3}, {op}(file[{0}], {1}, buffer, {2}, MPI_BYTE, &status));"#,
+    ),
+    mpiio(
+        Uses,
+        &[
+            "MPI_File_read",
+            "MPI_File_write",
+            "MPI_File_read_all",
+            "MPI_File_write_all",
+            "MPI_File_read_shared",
+            "MPI_File_write_shared",
+            "MPI_File_read_ordered",
+            "MPI_File_write_ordered",
+        ],
+        &[Handle, Requested, Moved],
+        r#"moved("{op}", {2}, {op}(file[{0}], buffer, {1}, MPI_BYTE, &status));"#,
+    ),
+    mpiio(
+        Uses,
+        &["MPI_File_iread_at", "MPI_File_iwrite_at", "MPI_File_iread_at_all", "MPI_File_iwrite_at_all"],
+        &[Handle, Offset, Requested, Begun],
+        r#"good("{op}", {op}(file[{0}], {1}, buffer, {2}, MPI_BYTE, &request[{3}]));"#,
+    ),
+    mpiio(
+        Uses,
+        &[
+            "MPI_File_iread",
+            "MPI_File_iwrite",
+            "MPI_File_iread_all",
+            "MPI_File_iwrite_all",
+            "MPI_File_iread_shared",
+            "MPI_File_iwrite_shared",
+        ],
+        &[Handle, Requested, Begun],
+        r#"good("{op}", {op}(file[{0}], buffer, {1}, MPI_BYTE, &request[{2}]));"#,
+    ),
+    mpiio(
+        Uses,
+        &[
+            "MPI_Wait",
+            "MPI_Waitall",
+            "MPI_Waitany",
+            "MPI_Waitsome",
+            "MPI_Test",
+            "MPI_Testall",
+            "MPI_Testany",
+            "MPI_Testsome",
+        ],
+        &[Awaited],
+        r#"good("MPI_Wait", MPI_Wait(&request[{0}], &status));"#,
+    ),
+    mpiio(
+        Uses,
+        &["MPI_File_read_at_all_begin", "MPI_File_write_at_all_begin"],
+        &[Handle, Offset, Requested],
+        r#"good("{op}", {op}(file[{0}], {1}, buffer, {2}, MPI_BYTE));"#,
+    ),
+    mpiio(
+        Uses,
+        &[
+            "MPI_File_read_all_begin",
+            "MPI_File_write_all_begin",
+            "MPI_File_read_ordered_begin",
+            "MPI_File_write_ordered_begin",
+        ],
+        &[Handle, Requested],
+        r#"good("{op}", {op}(file[{0}], buffer, {1}, MPI_BYTE));"#,
+    ),
+    mpiio(
+        Uses,
+        &[
+            "MPI_File_read_at_all_end",
+            "MPI_File_write_at_all_end",
+            "MPI_File_read_all_end",
+            "MPI_File_write_all_end",
+            "MPI_File_read_ordered_end",
+            "MPI_File_write_ordered_end",
+        ],
+        &[Handle],
+        r#"good("{op}", {op}(file[{0}], buffer, &status));"#,
+    ),
+    mpiio(
+        Uses,
+        &["MPI_File_seek", "MPI_File_seek_shared"],
+        &[Handle, Offset],
+        r#"good("{op}", {op}(file[{0}], {1}, MPI_SEEK_SET));"#,
+    ),
+    mpiio(
+        Uses,
+        &["MPI_File_set_view"],
+        &[Handle, Offset, Hints],
+        r#"good("{op}", {op}(file[{0}], {1}, MPI_BYTE, MPI_BYTE, "native", hints({2})));"#,
+    ),
+    mpiio(Uses, &["MPI_File_sync"], &[Handle], r#"good("{op}", {op}(file[{0}]));"#),
+    mpiio(
+        Uses,
+        &["MPI_File_set_size", "MPI_File_preallocate"],
+        &[Handle, Requested],
+        r#"good("{op}", {op}(file[{0}], {1}));"#,
+    ),
+    mpiio(
+        Uses,
+        &["MPI_File_get_size", "MPI_File_get_position", "MPI_File_get_position_shared"],
+        &[Handle],
+        r#"good("{op}", {op}(file[{0}], &number));"#,
+    ),
+];
+
+/// The rows of a call of a layer, with their numbers.
+pub fn of(layer: Layer, op: &str) -> impl Iterator<Item = (usize, &'static Row)> {
+    ROWS.iter().enumerate().filter(move |(_, row)| row.layer == layer && row.ops.contains(&op))
+}
