@@ -15,9 +15,10 @@ pub enum Arg {
     KnownFile,
     /// The file's second name.
     SecondFile,
-    /// How it is opened: flags of `open`, and those of MPI-IO.
+    /// How it is opened: flags of `open`, those of MPI-IO, and of other libraries.
     OpenFlags,
     Amode,
+    Mode,
     /// Who opens it together.
     Communicator,
     /// Its hints.
@@ -32,11 +33,16 @@ pub enum Arg {
     /// The variable of the request that the call begins, or waits for.
     Begun,
     Awaited,
-    /// The number of a dataset, variable, attribute or group.
+    /// The number of a dataset, variable, attribute or group, and the variable of the file that it is in.
     Object,
+    Container,
+    /// Bytes of an element in memory.
+    ElementSize,
+    /// How many elements.
+    Elements,
     /// 1: the transfer is collective.
     Collective,
-    /// Start and count of each dimension.
+    /// Start and count of each dimension: `{start}` and `{count}`. The last argument.
     Selection,
 }
 
@@ -52,12 +58,18 @@ pub enum Does {
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
     pub layer: Layer,
-    /// Its names in the trace.
+    /// Its names in the trace; `*` at the end is any rest.
     pub ops: &'static [&'static str],
     pub does: Does,
     pub args: &'static [Arg],
-    /// `{0}` is the first argument.
+    /// `{0}` is the first argument, `{op}` the name.
     pub c: &'static str,
+}
+
+impl Row {
+    fn covers(&self, op: &str) -> bool {
+        self.ops.iter().any(|own| own.strip_suffix('*').map_or(*own == op, |begins| op.starts_with(begins)))
+    }
 }
 
 const fn posix(does: Does, ops: &'static [&'static str], args: &'static [Arg], c: &'static str) -> Row {
@@ -68,14 +80,18 @@ const fn mpiio(does: Does, ops: &'static [&'static str], args: &'static [Arg], c
     Row { layer: Layer::Mpiio, ops, does, args, c }
 }
 
+const fn hdf5(does: Does, ops: &'static [&'static str], args: &'static [Arg], c: &'static str) -> Row {
+    Row { layer: Layer::Hdf5, ops, does, args, c }
+}
+
 /// The row of the calls that ranks wait in for each other.
 pub const BARRIER: usize = 0;
 /// The row of a position that a descriptor had before its first call.
 pub const POSITION: usize = 1;
 
 use Arg::{
-    Amode, Argument, Awaited, Begun, Communicator, File, Handle, Hints, KnownFile, Moved, Offset, OpenFlags, Opened,
-    Requested, SecondFile, Whence,
+    Amode, Argument, Awaited, Begun, Collective, Communicator, Container, ElementSize, Elements, File, Handle, Hints,
+    KnownFile, Mode, Moved, Object, Offset, OpenFlags, Opened, Requested, SecondFile, Selection, Whence,
 };
 use Does::{Closes, Opens, Uses};
 
@@ -266,9 +282,63 @@ pub const ROWS: &[Row] = &[
         &[Handle],
         r#"good("{op}", {op}(file[{0}], &number));"#,
     ),
+    hdf5(
+        Opens,
+        &["H5Fcreate"],
+        &[Opened, File, Mode, Communicator, Hints],
+        r#"id[{0}] = made("{op}", {op}(path({1}), {2}, H5P_DEFAULT, access_by({3}, {4})));"#,
+    ),
+    hdf5(
+        Opens,
+        &["H5Fopen"],
+        &[Opened, File, Mode, Communicator, Hints],
+        r#"id[{0}] = made("{op}", {op}(path({1}), {2}, access_by({3}, {4})));"#,
+    ),
+    hdf5(
+        Opens,
+        &["H5Gcreate2", "H5Gcreate1", "H5Dcreate2", "H5Dcreate1", "H5Acreate2", "H5Acreate1", "H5Acreate_by_name"],
+        &[Opened, Container, Object],
+        r#"id[{0}] = made("{op}", create(id[{1}], &OBJECTS[{2}]));"#,
+    ),
+    hdf5(
+        Opens,
+        &[
+            "H5Gopen2",
+            "H5Gopen1",
+            "H5Dopen2",
+            "H5Dopen1",
+            "H5Aopen",
+            "H5Aopen_by_name",
+            "H5Aopen_name",
+            "H5Aopen_idx",
+            "H5Aopen_by_idx",
+            "H5Oopen",
+        ],
+        &[Opened, Container, Object],
+        r#"id[{0}] = made("{op}", open_object(id[{1}], &OBJECTS[{2}]));"#,
+    ),
+    hdf5(
+        Closes,
+        &["H5Fclose", "H5Gclose", "H5Dclose", "H5Aclose", "H5Oclose"],
+        &[Handle],
+        r#"good("{op}", {op}(id[{0}]));"#,
+    ),
+    hdf5(
+        Uses,
+        &["H5Dread", "H5Dwrite"],
+        &[Handle, Object, ElementSize, Collective, Selection],
+        r#"good("{op}", transfer({op}, id[{0}], &OBJECTS[{1}], {2}, {3}, {start}, {count}));"#,
+    ),
+    hdf5(
+        Uses,
+        &["H5Awrite", "H5Aread"],
+        &[Handle, Object, ElementSize],
+        r#"good("{op}", {op}(id[{0}], type_of({2}), buffer));"#,
+    ),
+    hdf5(Uses, &["H5Fflush"], &[Handle], r#"good("{op}", {op}(id[{0}], H5F_SCOPE_GLOBAL));"#),
 ];
 
 /// The rows of a call of a layer, with their numbers.
 pub fn of(layer: Layer, op: &str) -> impl Iterator<Item = (usize, &'static Row)> {
-    ROWS.iter().enumerate().filter(move |(_, row)| row.layer == layer && row.ops.contains(&op))
+    ROWS.iter().enumerate().filter(move |(_, row)| row.layer == layer && row.covers(op))
 }

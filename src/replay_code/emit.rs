@@ -19,23 +19,28 @@ const PAGE: i64 = 4096;
 const COMMON: &str = include_str!("c/common.h");
 const POSIX: &str = include_str!("c/posix.h");
 const MPI: &str = include_str!("c/mpi.h");
+const ZEROS: &str = include_str!("c/zeros.h");
+const HDF5: &str = include_str!("c/hdf5.h");
 const MPIIO: &str = include_str!("c/mpiio.h");
 
 /// How a layer is compiled, and what its programs have in common.
 pub struct Interface {
     pub name: &'static str,
     pub headers: &'static [&'static str],
-    /// Packages of pkg-config.
+    /// Packages of pkg-config; of several that are separated by `|` the first that there is.
     pub packages: &'static [&'static str],
+    /// The type of starts and counts of selections.
+    pub index: &'static str,
 }
 
 /// # Errors
 /// When there is no generator for the layer.
 pub fn interface(layer: Layer) -> anyhow::Result<Interface> {
     Ok(match layer {
-        Layer::Syscall => Interface { name: "POSIX", headers: &[POSIX], packages: &[] },
-        Layer::Mpiio => Interface { name: "MPI-IO", headers: &[MPI, MPIIO], packages: &[] },
-        other => anyhow::bail!("programs of layer {other} cannot be generated; take --layer mpiio or --layer posix"),
+        Layer::Syscall => Interface { name: "POSIX", headers: &[ZEROS, POSIX], packages: &[], index: "" },
+        Layer::Mpiio => Interface { name: "MPI-IO", headers: &[ZEROS, MPI, MPIIO], packages: &[], index: "" },
+        Layer::Hdf5 => Interface { name: "HDF5", headers: &[MPI, HDF5], packages: &["hdf5-openmpi"], index: "hsize_t" },
+        other => anyhow::bail!("programs of layer {other} cannot be generated; take another --layer"),
     })
 }
 
@@ -50,8 +55,8 @@ pub fn header(interface: &Interface) -> String {
 }
 
 /// The program itself.
-pub fn source(program: &Program, keep_time: bool) -> String {
-    let mut writer = Writer { keep_time, tables: Vec::new(), text: String::new() };
+pub fn source(program: &Program, interface: &Interface, keep_time: bool) -> String {
+    let mut writer = Writer { keep_time, program, index: interface.index, tables: Vec::new(), text: String::new() };
     let groups = group(&program.ranks);
     for group in &groups {
         writer.function(group);
@@ -70,6 +75,8 @@ pub fn source(program: &Program, keep_time: bool) -> String {
     ] {
         _ = writeln!(out, "#define {name} {number}");
     }
+    let data = if matches!(program.layer, Layer::Syscall | Layer::Mpiio) { "('a' + this_rank % 26)" } else { "0" };
+    _ = writeln!(out, "#define DATA {data}");
     out.push_str("\n/* The files, below the directory. */\nstatic const char *const FILES[] = {\n");
     let found = program.files.iter().map(|file| file.found.unwrap_or(-1));
     for file in &program.files {
@@ -88,6 +95,9 @@ pub fn source(program: &Program, keep_time: bool) -> String {
         }
         out.push_str("\t{0, NULL, NULL},\n};\n\n");
     }
+    if matches!(program.layer, Layer::Hdf5 | Layer::Netcdf | Layer::Pnetcdf) {
+        objects(program, &mut out);
+    }
     out.push_str("#include \"replay.h\"\n\n");
     for (number, values) in writer.tables.iter().enumerate() {
         _ = writeln!(out, "static const long long T{number}[] = {};", numbers(values.iter().copied()));
@@ -98,6 +108,41 @@ pub fn source(program: &Program, keep_time: bool) -> String {
     out.push_str(&writer.text);
     out.push_str(&main_function(&groups));
     out
+}
+
+/// The objects of the files, as a table.
+fn objects(program: &Program, out: &mut String) {
+    let most = program.objects.iter().map(|object| object.dims.len()).max().unwrap_or(0).max(1);
+    _ = writeln!(out, "#define OBJECT_COUNT {}\n", program.objects.len());
+    _ = writeln!(
+        out,
+        "/* Datasets, variables, groups, and attributes of these. */\nstruct object {{\n\tlong long file;\n\
+         \tconst char *path, *attribute;\n\tint group, size, dims;\n\tlong long dim[{most}], chunk[{most}];\n\
+         \tint shuffle, deflate, checksum;\n}};\n\nstatic const struct object OBJECTS[] = {{"
+    );
+    for object in &program.objects {
+        let list = |values: &[i64]| if values.is_empty() { "{0}".into() } else { numbers(values.iter().copied()) };
+        let deflate = object.filters.split_once("deflate(").and_then(|(_, rest)| rest.split_once(')')?.0.parse().ok());
+        _ = writeln!(
+            out,
+            "\t{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}},",
+            object.file,
+            literal(&object.path),
+            object.attribute.as_deref().map_or_else(|| "NULL".into(), literal),
+            i32::from(object.is_group),
+            object.size,
+            object.dims.len(),
+            list(&object.dims),
+            list(&object.chunk),
+            i32::from(object.filters.contains("shuffle")),
+            deflate.unwrap_or(-1_i64),
+            i32::from(object.filters.contains("fletcher32")),
+        );
+    }
+    if program.objects.is_empty() {
+        out.push_str("\t{-1, NULL, NULL, 0, 0, 0, {0}, {0}, 0, 0, 0},\n");
+    }
+    out.push_str("};\n\n");
 }
 
 fn numbers(values: impl Iterator<Item = i64>) -> String {
@@ -133,14 +178,17 @@ fn name(group: &Group) -> String {
     if group.ranks.len() == 1 { format!("rank_{first}") } else { format!("ranks_from_{first}") }
 }
 
-struct Writer {
+struct Writer<'a> {
     keep_time: bool,
+    program: &'a Program,
+    /// The type of starts and counts.
+    index: &'static str,
     /// Values by position of the rank.
     tables: Vec<Vec<i64>>,
     text: String,
 }
 
-impl Writer {
+impl Writer<'_> {
     fn function(&mut self, group: &Group) {
         let ranks: Vec<String> = group.ranks.iter().map(i64::to_string).collect();
         let comment = if ranks.len() > 16 { format!("{} ranks", ranks.len()) } else { ranks.join(", ") };
@@ -177,7 +225,12 @@ impl Writer {
         let mut args = args.iter();
         if statement.contains("{op}") {
             let op = args.next().map_or(0, |arg| if let Value::Same(op) = arg.base { op } else { 0 });
-            statement = statement.replace("{op}", row.ops.get(op as usize).copied().unwrap_or_default());
+            statement = statement.replace("{op}", self.program.ops.get(op as usize).copied().unwrap_or_default());
+        }
+        if row.args.last() == Some(&Arg::Selection) {
+            let values = args.as_slice().get(row.args.len() - 1..).unwrap_or_default();
+            let (start, count) = values.split_at(values.len() / 2);
+            statement = statement.replace("{start}", &self.list(start)).replace("{count}", &self.list(count));
         }
         for (at, (kind, arg)) in row.args.iter().zip(args).enumerate() {
             statement = statement.replace(&format!("{{{at}}}"), &self.argument(*kind, arg));
@@ -197,6 +250,13 @@ impl Writer {
             }
         }
         self.expr(arg)
+    }
+
+    /// Start or count: C has no lists without a value.
+    fn list(&mut self, values: &[Expr]) -> String {
+        let values: Vec<String> = values.iter().map(|value| self.expr(value)).collect();
+        let values = if values.is_empty() { "0".into() } else { values.join(", ") };
+        format!("((const {}[]){{{values}}})", self.index)
     }
 
     fn expr(&mut self, expr: &Expr) -> String {

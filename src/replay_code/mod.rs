@@ -9,6 +9,7 @@ mod rank;
 mod ranks;
 mod read;
 mod readme;
+mod select;
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -42,7 +43,7 @@ pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
     let interface = emit::interface(program.layer)?;
     fs::create_dir(wish.output).with_context(|| format!("cannot make the directory {}", wish.output.display()))?;
     for (name, text) in [
-        ("replay.c", emit::source(&program, wish.keep_time)),
+        ("replay.c", emit::source(&program, &interface, wish.keep_time)),
         ("replay.h", emit::header(&interface)),
         ("Makefile", readme::makefile(&program, &interface)),
         ("README.md", readme::readme(dir, &program, &interface, wish.keep_time)),

@@ -96,6 +96,24 @@ pub struct File {
     pub found: Option<i64>,
 }
 
+/// A dataset, variable, attribute or group of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Object {
+    /// Number of the file.
+    pub file: i64,
+    /// Path inside the file; of an attribute that of what it is of.
+    pub path: String,
+    /// Of an attribute.
+    pub attribute: Option<String>,
+    pub is_group: bool,
+    pub dims: Vec<i64>,
+    /// Empty: contiguous.
+    pub chunk: Vec<i64>,
+    /// Bytes of an element.
+    pub size: i64,
+    pub filters: String,
+}
+
 /// All of it.
 #[derive(Debug, Clone)]
 pub struct Program {
@@ -103,6 +121,9 @@ pub struct Program {
     /// The calls of each rank.
     pub ranks: Vec<Vec<Node>>,
     pub files: Vec<File>,
+    /// Names of functions that rows have several of.
+    pub ops: Vec<&'static str>,
+    pub objects: Vec<Object>,
     /// Sets of hints; calls count them from 1.
     pub hints: Vec<Vec<(String, String)>>,
     /// Greatest number of handles and of requests that a rank has at one time.

@@ -2,12 +2,14 @@
 
 use anyhow::{Result, bail};
 
+use crate::HashMap;
 use crate::replay_code::calls::{Arg, Does, POSITION, Row, of};
 use crate::replay_code::loops::Folder;
-use crate::replay_code::program::{Call, Node, Think};
-use crate::replay_code::read::{Described, Shared, Slots};
-use crate::rows::{Handle, Span};
-use crate::vocabulary::{Kind, Layer};
+use crate::replay_code::program::{Call, Node, Object, Think};
+use crate::replay_code::read::{Described, Shared, Slots, has_objects};
+use crate::replay_code::select;
+use crate::rows::{self, Handle, Span};
+use crate::vocabulary::{Kind, Layer, flag};
 use nix::libc;
 
 /// What `lseek` counts from, in the order of the numbers of Linux.
@@ -17,14 +19,23 @@ const MPI_CREATE: i32 = 1;
 const MPI_RDWR: i32 = 8;
 
 pub struct Rank {
+    number: i64,
     folder: Folder,
+    /// Transfers so far, by object and kind: where it is not known what they are of, ranks take turns.
+    turns: HashMap<(i32, bool), i64>,
     pub handles: Slots,
     pub requests: Slots,
 }
 
 impl Rank {
-    pub fn new(limit: usize) -> Self {
-        Self { folder: Folder::new(limit), handles: Slots::default(), requests: Slots::default() }
+    pub fn new(number: usize, limit: usize) -> Self {
+        Self {
+            number: number as i64,
+            folder: Folder::new(limit),
+            turns: HashMap::default(),
+            handles: Slots::default(),
+            requests: Slots::default(),
+        }
     }
 
     pub fn finish(self) -> Vec<Node> {
@@ -36,7 +47,14 @@ impl Rank {
     }
 
     /// Adds a call; false: there is no row for it, or the trace lacks a value.
-    pub fn call(&mut self, span: &Span, think: Think, described: &Described, shared: &mut Shared) -> Result<bool> {
+    /// `below`: the offset of its data in the file, where a call below shows it.
+    pub fn call(
+        &mut self,
+        span: &Span,
+        (think, below): (Think, Option<i64>),
+        described: &Described,
+        shared: &mut Shared,
+    ) -> Result<bool> {
         if waits_for_all(span) {
             for id in self.requests.ids() {
                 self.wait(id, span, think)?;
@@ -47,7 +65,7 @@ impl Rank {
             if row.does != Does::Opens && row.args.contains(&Arg::Handle) {
                 self.open_first(span, described, shared)?;
             }
-            let Some(args) = self.arguments(span, row, described, shared)? else { continue };
+            let Some(args) = self.arguments((span, below), row, described, shared)? else { continue };
             self.push(Call { row: number, args, think })?;
             if row.does == Does::Closes
                 && let Some(id) = span.handle_id
@@ -72,7 +90,7 @@ impl Rank {
 
     fn arguments(
         &mut self,
-        span: &Span,
+        (span, below): (&Span, Option<i64>),
         row: &Row,
         described: &Described,
         shared: &mut Shared,
@@ -80,13 +98,18 @@ impl Rank {
         // The variable of a new handle or request is only taken when nothing else is missing.
         let mut args = Vec::new();
         if row.c.contains("{op}") {
-            args.push(row.ops.iter().position(|op| *op == span.op).unwrap_or(0) as i64);
+            args.push(shared.op(span.op));
         }
         let mut news = Vec::new();
         for arg in row.args {
             if matches!(arg, Arg::Opened | Arg::Begun) {
                 news.push((args.len(), *arg));
                 args.push(0);
+                continue;
+            }
+            if *arg == Arg::Selection {
+                let Some((start, count)) = self.selection(span, below, described, shared) else { return Ok(None) };
+                args.extend(start.into_iter().chain(count));
                 continue;
             }
             let Some(value) = self.value(span, *arg, described, shared)? else { return Ok(None) };
@@ -125,15 +148,53 @@ impl Rank {
             }
             Arg::OpenFlags => Some(open_flags(handle, span.op).into()),
             Arg::Amode => Some(handle.and_then(|handle| handle.mode).unwrap_or(MPI_RDWR).into()),
-            Arg::Communicator => Some(communicator(handle, described)?),
-            Arg::Hints => Some(handle.and_then(|handle| handle.hints.as_ref()).map_or(0, |hints| shared.hints(hints))),
+            Arg::Mode => Some(handle.and_then(|handle| handle.mode).unwrap_or(0).into()),
+            Arg::Object => {
+                let object = described.object(span.object_id);
+                object.and_then(|object| object_number(object, span, described, shared))
+            }
+            Arg::Container => described.container(span.handle_id).and_then(|id| self.handles.get(id.into())),
+            Arg::Elements | Arg::ElementSize => {
+                let moved = described.object(span.object_id).and_then(|object| transferred(object, span));
+                moved.map(|(count, size)| if arg == Arg::Elements { count } else { size })
+            }
+            Arg::Collective => Some(i64::from(span.flags & flag::COLLECTIVE != 0)),
+            Arg::Communicator => Some(communicator(described.mpiio(span.handle_id), described)?),
+            Arg::Hints => {
+                let handle = described.mpiio(span.handle_id);
+                Some(handle.and_then(|handle| handle.hints.as_ref()).map_or(0, |hints| shared.hints(hints)))
+            }
             Arg::Offset => span.offset,
             Arg::Argument => span.arg,
             Arg::Whence => span.cmd.and_then(|cmd| WHENCE.iter().position(|name| *name == cmd)).map(|at| at as i64),
             Arg::Requested => span.req_bytes.or(span.bytes).map(|bytes| bytes.max(0)),
             Arg::Moved => Some(span.bytes.unwrap_or(-1)),
-            Arg::Opened | Arg::Begun | Arg::Object | Arg::Collective | Arg::Selection => None,
+            Arg::Opened | Arg::Begun | Arg::Selection => None,
         })
+    }
+
+    fn selection(
+        &mut self,
+        span: &Span,
+        below: Option<i64>,
+        described: &Described,
+        shared: &mut Shared,
+    ) -> Option<(Vec<i64>, Vec<i64>)> {
+        let object = described.object(span.object_id)?;
+        let dims = object.dims.as_deref()?;
+        let (count, _) = transferred(object, span)?;
+        let turn = self.turns.entry((object.object_id, span.kind == Kind::Write)).or_default();
+        let total = select::total(dims);
+        let known = described.position(object, below).filter(|at| at.saturating_add(count) <= total);
+        if known.is_none() && count < total {
+            let note = "Where in a dataset a transfer is, is not in the trace where no call below shows it (collective, chunked): \
+                        the ranks take turns there.";
+            shared.notes.insert(note.into());
+        }
+        let ranks = (self.number, described.rank_count() as i64);
+        let at = known.unwrap_or_else(|| select::in_turns(*turn, ranks, count, total));
+        *turn += 1;
+        select::block(dims, at, count)
     }
 
     /// Opens what was open when the trace began, or was opened in a way that is not replayed.
@@ -143,7 +204,11 @@ impl Rank {
             return Ok(());
         };
         let Some(path) = described.path(None, handle.file_id) else { return Ok(()) };
-        let op = if described.layer == Layer::Mpiio { "MPI_File_open" } else { "open" };
+        let op = match described.layer {
+            Layer::Mpiio => "MPI_File_open",
+            Layer::Syscall => "open",
+            _ => return Ok(()),
+        };
         let found = described.size(handle.file_id);
         let file = shared.file(path, span.start_ns, found);
         let slot = self.handles.take(id.into());
@@ -189,9 +254,10 @@ fn found(described: &Described, file_id: Option<i32>, handle: Option<&Handle>, o
     let mode = handle.and_then(|handle| handle.mode).unwrap_or(0);
     let makes = match described.layer {
         Layer::Mpiio => mode & MPI_CREATE != 0,
-        _ => op == "creat" || mode & libc::O_CREAT != 0,
+        Layer::Syscall => op == "creat" || mode & libc::O_CREAT != 0,
+        _ => op.contains("create"),
     };
-    (!makes || size > 0).then_some(size)
+    (!makes || size > 0 && !has_objects(described.layer)).then_some(size)
 }
 
 fn communicator(handle: Option<&Handle>, described: &Described) -> Result<i64> {
@@ -202,6 +268,38 @@ fn communicator(handle: Option<&Handle>, described: &Described) -> Result<i64> {
              layer; leave the file out (--file PATTERN), or take --layer posix",
             described.rank_count()
         ),
+        None if has_objects(described.layer) => Ok(-1),
         _ => Ok(0),
     }
+}
+
+/// How many elements a call moves, and their size in memory.
+fn transferred(object: &rows::Object, span: &Span) -> Option<(i64, i64)> {
+    let size = i64::from(object.elem_size?);
+    select::elements(span.bytes.or(span.req_bytes)?, size, object.dims.as_deref()?)
+}
+
+/// The number of an object of the trace in the generated program.
+fn object_number(object: &rows::Object, span: &Span, described: &Described, shared: &mut Shared) -> Option<i64> {
+    let path = described.path(None, object.file_id.or(span.file_id))?;
+    let file = shared.file(path, i64::MAX, None);
+    let (path, attribute) = match object.name.rsplit_once('/') {
+        Some((of, name)) if object.class == "attribute" => (of.to_owned(), Some(name.to_owned())),
+        _ => (object.name.clone(), None),
+    };
+    let is_group = object.class == "group";
+    if !is_group && (object.dims.is_none() || object.elem_size.is_none()) {
+        return None;
+    }
+    let list = |list: &Option<Vec<i64>>| list.clone().unwrap_or_default();
+    Some(shared.object(&Object {
+        file,
+        path,
+        attribute,
+        is_group,
+        dims: list(&object.dims),
+        chunk: list(&object.chunk),
+        size: object.elem_size.unwrap_or(0).into(),
+        filters: object.filters.clone().unwrap_or_default(),
+    }))
 }

@@ -6,18 +6,21 @@ use anyhow::{Result, bail, ensure};
 use glob::Pattern;
 
 use crate::HashMap;
+use crate::analysis::nesting::Nesting;
 use crate::analysis::source::Source;
 use crate::replay_code::calls::{BARRIER, of};
 use crate::replay_code::names::{below, is_system};
-use crate::replay_code::program::{Call, File, Node, Program, Think};
+use crate::replay_code::program::{Call, File, Node, Object, Program, Think};
 use crate::replay_code::rank::Rank;
-use crate::rows::{Handle, Span};
+use crate::rows::{self, Handle, Span};
 use crate::vocabulary::{Kind, Layer, flag};
 
 /// The layers that programs are generated for, the highest first.
-pub const LAYERS: [Layer; 2] = [Layer::Mpiio, Layer::Syscall];
+pub const LAYERS: [Layer; 3] = [Layer::Hdf5, Layer::Mpiio, Layer::Syscall];
 /// Calls of a rank that are kept until all that began before them are read: more than a row group has.
 const WINDOW: usize = 1 << 17;
+/// Handles around a handle.
+const NESTED_MAX: usize = 64;
 /// Opens and files that are kept in memory.
 const DESCRIBED_MAX: usize = 1 << 22;
 
@@ -38,7 +41,17 @@ pub struct Described {
     paths: HashMap<i32, String>,
     /// Path and first size of files.
     files: HashMap<i32, (String, i64)>,
+    objects: HashMap<i32, rows::Object>,
+    /// Handles of MPI-IO by the handles of libraries that opened them.
+    mpiio: HashMap<i32, i32>,
+    /// Where the data of objects begins in their files, as far as calls show it.
+    begins: HashMap<i32, i64>,
     ranks: usize,
+}
+
+/// Layers whose calls name datasets and not offsets.
+pub const fn has_objects(layer: Layer) -> bool {
+    matches!(layer, Layer::Hdf5 | Layer::Netcdf | Layer::Pnetcdf)
 }
 
 impl Described {
@@ -50,6 +63,37 @@ impl Described {
 
     pub fn size(&self, file_id: Option<i32>) -> Option<i64> {
         Some(self.files.get(&file_id?)?.1)
+    }
+
+    pub fn object(&self, id: Option<i32>) -> Option<&rows::Object> {
+        self.objects.get(&id?)
+    }
+
+    /// The handle of MPI-IO of a handle, its own or that of the library below.
+    pub fn mpiio(&self, handle_id: Option<i32>) -> Option<&Handle> {
+        let id = handle_id?;
+        self.handles.get(self.mpiio.get(&id).unwrap_or(&id)).filter(|handle| handle.layer == Layer::Mpiio)
+    }
+
+    /// The handle of the file that an object was opened in.
+    pub fn container(&self, handle_id: Option<i32>) -> Option<i32> {
+        let mut id = handle_id?;
+        for _ in 0..NESTED_MAX {
+            let handle = self.handles.get(&id)?;
+            let parent = handle.parent_handle_id.and_then(|parent| self.handles.get(&parent));
+            match parent.filter(|parent| parent.layer == handle.layer) {
+                Some(parent) => id = parent.handle_id,
+                None => break,
+            }
+        }
+        Some(id)
+    }
+
+    /// The element of its object with which a transfer begins, where a call below shows it: it has as many bytes.
+    pub fn position(&self, object: &rows::Object, below: Option<i64>) -> Option<i64> {
+        let size = i64::from(object.elem_size?);
+        let bytes = below?.checked_sub(*self.begins.get(&object.object_id)?)?;
+        bytes.checked_div(size).filter(|at| *at >= 0 && at.checked_mul(size) == Some(bytes))
     }
 
     fn used(&self, used: &Used, of: Layer) -> Vec<String> {
@@ -81,6 +125,9 @@ pub struct Shared {
     pub files: Vec<(String, Found)>,
     index: HashMap<String, usize>,
     pub hints: Vec<Vec<(String, String)>>,
+    pub ops: Vec<&'static str>,
+    objects: Vec<Object>,
+    object_index: HashMap<Object, i64>,
     pub buffer: i64,
     pub calls: BTreeMap<String, i64>,
     pub left_out: BTreeMap<String, i64>,
@@ -118,6 +165,25 @@ impl Shared {
         at as i64
     }
 
+    /// The number of a function's name.
+    pub fn op(&mut self, op: &'static str) -> i64 {
+        let at = self.ops.iter().position(|known| *known == op).unwrap_or_else(|| {
+            self.ops.push(op);
+            self.ops.len() - 1
+        });
+        at as i64
+    }
+
+    pub fn object(&mut self, object: &Object) -> i64 {
+        if let Some(at) = self.object_index.get(object) {
+            return *at;
+        }
+        let at = self.objects.len() as i64;
+        self.object_index.insert(object.clone(), at);
+        self.objects.push(object.clone());
+        at
+    }
+
     /// The number of a set of hints, from 1.
     pub fn hints(&mut self, hints: &[(String, String)]) -> i64 {
         let at = self.hints.iter().position(|known| known == hints).unwrap_or_else(|| {
@@ -135,18 +201,23 @@ pub fn read(source: &mut dyn Source, choice: &Choice<'_>) -> Result<Program> {
     let (counted, used) = count(source, &described)?;
     let layer = highest(&counted, choice)?;
     described.layer = layer;
+    if has_objects(layer) {
+        described.begins = begins(source, &described)?;
+    }
     let processes = rank_processes(source, &counted, layer)?;
     let ranks = processes.values().max().map_or(0, |rank| rank + 1);
     described.ranks = ranks;
     let mut shared = Shared::of(described.used(&used, layer));
-    let barriers = has_barriers(&counted, &processes, ranks, &mut shared);
-    let mut streams: Vec<Stream> = (0..ranks).map(|_| Stream::new(choice.limit)).collect();
+    let barriers = layer == Layer::Syscall && has_barriers(&counted, &processes, ranks, &mut shared);
+    let mut streams: Vec<Stream> = (0..ranks).map(|rank| Stream::new(rank, choice.limit)).collect();
     source.spans(&mut |span| {
         let Some(stream) = processes.get(&span.process_ix).and_then(|rank| streams.get_mut(*rank)) else {
             return Ok(());
         };
         let waits = barriers && span.layer == Layer::Mpiio && span.layer_top && span.coll_id.is_some();
-        if waits || described.is_own(span, layer) {
+        // Calls below show where in the file the data of a library's call is.
+        let below = has_objects(layer) && is_transfer(span);
+        if waits || below || described.is_own(span, layer) {
             stream.add(span, &described, &mut shared)?;
         }
         Ok(())
@@ -170,6 +241,8 @@ fn program(layer: Layer, ranks: Vec<Vec<Node>>, (handles, requests): (i64, i64),
         layer,
         ranks,
         files,
+        ops: shared.ops,
+        objects: shared.objects,
         hints: shared.hints,
         handles,
         requests,
@@ -193,6 +266,9 @@ fn describe(source: &mut dyn Source, choice: &Choice<'_>) -> Result<Described> {
         handles: HashMap::default(),
         paths: HashMap::default(),
         files: HashMap::default(),
+        objects: HashMap::default(),
+        mpiio: HashMap::default(),
+        begins: HashMap::default(),
         ranks: 0,
     };
     let bounded = |len: usize| {
@@ -226,7 +302,29 @@ fn describe(source: &mut dyn Source, choice: &Choice<'_>) -> Result<Described> {
         }
         Ok(())
     })?;
+    source.objects(&mut |object| {
+        if object.file_id.is_some_and(|id| described.files.contains_key(&id)) {
+            bounded(described.objects.len())?;
+            described.objects.insert(object.object_id, object.clone());
+        }
+        Ok(())
+    })?;
+    described.mpiio = below_libraries(&described.handles);
     Ok(described)
+}
+
+/// The handles of MPI-IO that libraries opened for theirs.
+fn below_libraries(handles: &HashMap<i32, Handle>) -> HashMap<i32, i32> {
+    let mut found = HashMap::default();
+    for handle in handles.values().filter(|handle| handle.layer == Layer::Mpiio) {
+        let mut above = handle.parent_handle_id;
+        for _ in 0..NESTED_MAX {
+            let Some(id) = above else { break };
+            found.insert(id, handle.handle_id);
+            above = handles.get(&id).and_then(|handle| handle.parent_handle_id);
+        }
+    }
+    found
 }
 
 /// Calls by layer and process; of collective ones the count is by `None`.
@@ -249,6 +347,33 @@ fn count(source: &mut dyn Source, described: &Described) -> Result<(Counted, Use
         Ok(())
     })?;
     Ok((counted, used))
+}
+
+/// The least offset of system calls that move the data of an object alone: of as many bytes as the call around them.
+fn begins(source: &mut dyn Source, described: &Described) -> Result<HashMap<i32, i64>> {
+    let mut begins = HashMap::<i32, i64>::default();
+    let mut nesting = Nesting::<Option<(i32, i64)>>::default();
+    source.spans(&mut |span| {
+        let above = nesting.above(span).flatten();
+        if is_transfer(span)
+            && let (Some((object, bytes)), Some(offset)) = (above, span.offset)
+            && span.bytes == Some(bytes)
+        {
+            let least = begins.entry(object).or_insert(offset);
+            *least = (*least).min(offset);
+        }
+        let own = (described.is_own(span, described.layer)).then(|| span.object_id.zip(span.bytes)).flatten();
+        nesting.enter(span, own.or(above));
+        Ok(())
+    })?;
+    Ok(begins)
+}
+
+/// A system call that moves data.
+fn is_transfer(span: &Span) -> bool {
+    span.layer == Layer::Syscall
+        && matches!(span.kind, Kind::Read | Kind::Write)
+        && span.bytes.is_some_and(|bytes| bytes > 0)
 }
 
 fn highest(counted: &Counted, choice: &Choice<'_>) -> Result<Layer> {
@@ -328,8 +453,8 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(limit: usize) -> Self {
-        Self { window: BTreeMap::new(), rank: Rank::new(limit), last: None }
+    fn new(number: usize, limit: usize) -> Self {
+        Self { window: BTreeMap::new(), rank: Rank::new(number, limit), last: None }
     }
 
     fn add(&mut self, span: &Span, described: &Described, shared: &mut Shared) -> Result<()> {
@@ -349,7 +474,19 @@ impl Stream {
         Ok(self.rank)
     }
 
+    /// The offset of the first system call below a call that moves as many bytes.
+    fn below(&self, span: &Span) -> Option<i64> {
+        let inside = self.window.range((span.start_ns, 0)..=(span.end_ns().max(span.start_ns), i64::MAX));
+        let same = |other: &&Span| {
+            other.root_id == span.root_id && other.kind == span.kind && is_transfer(other) && other.bytes == span.bytes
+        };
+        inside.map(|(_, other)| other).find(same).and_then(|other| other.offset)
+    }
+
     fn make(&mut self, span: &Span, described: &Described, shared: &mut Shared) -> Result<()> {
+        if span.layer == Layer::Syscall && has_objects(described.layer) {
+            return Ok(());
+        }
         let (ended, began) = self.last.unwrap_or((span.start_ns, span.start_ns));
         if span.start_ns < began {
             shared
@@ -366,7 +503,8 @@ impl Stream {
             return Ok(());
         }
         let name = span.op.to_owned();
-        let made = self.rank.call(span, think, described, shared)?;
+        let below = has_objects(described.layer).then(|| self.below(span)).flatten();
+        let made = self.rank.call(span, (think, below), described, shared)?;
         let counts = if made { &mut shared.calls } else { &mut shared.left_out };
         *counts.entry(name).or_default() += 1;
         Ok(())

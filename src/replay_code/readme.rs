@@ -81,6 +81,12 @@ fn of_layer(layer: Layer) -> &'static [&'static str] {
             "Elementary and file types of views: views are of bytes, so explicit offsets count bytes.",
             "Types in memory: all data is `MPI_BYTE` in one piece. Seeks count from the beginning (`MPI_SEEK_SET`).",
         ],
+        Layer::Hdf5 => &[
+            "Types: elements of 4 and 8 bytes are `float` and `double`, of 1 and 2 integers, others opaque.",
+            "Selections: blocks of as many elements, at the place that calls below show; strides and points are not in the trace.",
+            "Property lists: chunks, shuffle, deflate, checksum and collective transfers are kept, other properties are not.",
+            "Files that were there before have the objects that the program used, with no data written to them.",
+        ],
         _ => &[
             "Pieces of vectors (`readv`, `writev`): they have one piece.",
             "Modes of new files (0644), of `fallocate` (0), advice (`POSIX_FADV_NORMAL`).",

@@ -71,6 +71,9 @@ static inline void think(long long ns)
 	while (now.tv_sec < end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec < end.tv_nsec));
 }
 
+/* Makes a file that the program found. */
+static inline void make_found(long long file);
+
 /* Removes what an earlier run left, and makes the directories and the files that the program found. */
 static inline void prepare(void)
 {
@@ -88,25 +91,9 @@ static inline void prepare(void)
 		if (unlink(name) && errno != ENOENT)
 			fail("unlink %s: %s", name, strerror(errno));
 	}
-	for (long long file = 0; file < FILE_COUNT; file++) {
-		static char zeros[1 << 16];
-		FILE *made;
-
-		if (FOUND[file] < 0)
-			continue;
-		made = fopen(path(file), "w");
-		if (!made)
-			fail("%s: %s", path(file), strerror(errno));
-		for (long long left = FOUND[file]; left > 0;) {
-			size_t part = left < (long long)sizeof zeros ? (size_t)left : sizeof zeros;
-
-			if (fwrite(zeros, 1, part, made) != part)
-				fail("%s: %s", path(file), strerror(errno));
-			left -= (long long)part;
-		}
-		if (fclose(made))
-			fail("%s: %s", path(file), strerror(errno));
-	}
+	for (long long file = 0; file < FILE_COUNT; file++)
+		if (FOUND[file] >= 0)
+			make_found(file);
 }
 
 /* Returns whether the calls are to be made: -p only prepares the directory for them. */
@@ -133,7 +120,7 @@ static inline int begin(int *argc, char ***argv)
 	buffer = aligned_alloc(4096, BUFFER);
 	if (!buffer)
 		fail("no memory for %lld bytes of data", (long long)BUFFER);
-	memset(buffer, 'a' + this_rank % 26, BUFFER);
+	memset(buffer, DATA, BUFFER);
 	MPI_Barrier(MPI_COMM_WORLD);
 	return 1;
 }
