@@ -38,8 +38,9 @@ pub enum Arg {
     Container,
     /// Bytes of an element in memory.
     ElementSize,
-    /// How many elements.
+    /// How many elements, and the number of their type in NetCDF.
     Elements,
+    Type,
     /// 1: the transfer is collective.
     Collective,
     /// Start and count of each dimension: `{start}` and `{count}`. The last argument.
@@ -80,6 +81,14 @@ const fn mpiio(does: Does, ops: &'static [&'static str], args: &'static [Arg], c
     Row { layer: Layer::Mpiio, ops, does, args, c }
 }
 
+const fn netcdf(does: Does, ops: &'static [&'static str], args: &'static [Arg], c: &'static str) -> Row {
+    Row { layer: Layer::Netcdf, ops, does, args, c }
+}
+
+const fn pnetcdf(does: Does, ops: &'static [&'static str], args: &'static [Arg], c: &'static str) -> Row {
+    Row { layer: Layer::Pnetcdf, ops, does, args, c }
+}
+
 const fn hdf5(does: Does, ops: &'static [&'static str], args: &'static [Arg], c: &'static str) -> Row {
     Row { layer: Layer::Hdf5, ops, does, args, c }
 }
@@ -91,7 +100,7 @@ pub const POSITION: usize = 1;
 
 use Arg::{
     Amode, Argument, Awaited, Begun, Collective, Communicator, Container, ElementSize, Elements, File, Handle, Hints,
-    KnownFile, Mode, Moved, Object, Offset, OpenFlags, Opened, Requested, SecondFile, Selection, Whence,
+    KnownFile, Mode, Moved, Object, Offset, OpenFlags, Opened, Requested, SecondFile, Selection, Type, Whence,
 };
 use Does::{Closes, Opens, Uses};
 
@@ -336,7 +345,206 @@ pub const ROWS: &[Row] = &[
         r#"good("{op}", {op}(id[{0}], type_of({2}), buffer));"#,
     ),
     hdf5(Uses, &["H5Fflush"], &[Handle], r#"good("{op}", {op}(id[{0}], H5F_SCOPE_GLOBAL));"#),
+    netcdf(
+        Opens,
+        &["nc_create_par", "nc_open_par"],
+        &[Opened, File, Mode, Communicator, Hints],
+        r#"good("{op}", {op}(path({1}), {2}, communicator({3}), hints({4}), &nc[{0}]));"#,
+    ),
+    netcdf(Opens, &["nc_create", "nc_open"], &[Opened, File, Mode], r#"good("{op}", {op}(path({1}), {2}, &nc[{0}]));"#),
+    netcdf(Closes, &["nc_close"], &[Handle], r#"good("{op}", {op}(nc[{0}])); forget(nc[{0}]);"#),
+    netcdf(Uses, &["nc_def_var"], &[Handle, Object], r#"good("{op}", define(nc[{0}], &OBJECTS[{1}]));"#),
+    netcdf(Uses, &["nc_enddef", "nc_redef", "nc_sync"], &[Handle], r#"good("{op}", {op}(nc[{0}]));"#),
+    netcdf(
+        Uses,
+        &["nc_put_att_text"],
+        &[Handle, Object, Elements],
+        r#"good("{op}", {op}(nc[{0}], variable(nc[{0}], &OBJECTS[{1}]), OBJECTS[{1}].attribute, {2}, (void *)buffer));"#,
+    ),
+    netcdf(
+        Uses,
+        &["nc_put_att_*"],
+        &[Handle, Object, Elements, Type],
+        r#"good("{op}", {op}(nc[{0}], variable(nc[{0}], &OBJECTS[{1}]), OBJECTS[{1}].attribute, {3}, {2}, (void *)buffer));"#,
+    ),
+    netcdf(
+        Uses,
+        &["nc_get_att_*"],
+        &[Handle, Object, Elements],
+        r#"good("{op}", {op}(nc[{0}], variable(nc[{0}], &OBJECTS[{1}]), OBJECTS[{1}].attribute, (void *)buffer));"#,
+    ),
+    netcdf(
+        Uses,
+        &["nc_put_var_*", "nc_get_var_*"],
+        &[Handle, Object, ElementSize, Collective],
+        r#"good("{op}", {op}(nc[{0}], accessed(nc[{0}], &OBJECTS[{1}], {3}), (void *)buffer));"#,
+    ),
+    netcdf(
+        Uses,
+        &["nc_put_vara_*", "nc_get_vara_*"],
+        &[Handle, Object, ElementSize, Collective, Selection],
+        r#"good("{op}", {op}(nc[{0}], accessed(nc[{0}], &OBJECTS[{1}], {3}), {start}, {count}, (void *)buffer));"#,
+    ),
+    netcdf(
+        Uses,
+        &["nc_put_var1_*", "nc_get_var1_*"],
+        &[Handle, Object, ElementSize, Collective, Selection],
+        r#"good("{op}", {op}(nc[{0}], accessed(nc[{0}], &OBJECTS[{1}], {3}), {start}, (void *)buffer));"#,
+    ),
+    netcdf(
+        Uses,
+        &["nc_put_vars_*", "nc_get_vars_*"],
+        &[Handle, Object, ElementSize, Collective, Selection],
+        r#"good("{op}", {op}(nc[{0}], accessed(nc[{0}], &OBJECTS[{1}], {3}), {start}, {count}, NULL, (void *)buffer));"#,
+    ),
+    netcdf(
+        Uses,
+        &["nc_put_varm_*", "nc_get_varm_*"],
+        &[Handle, Object, ElementSize, Collective, Selection],
+        r#"good("{op}", {op}(nc[{0}], accessed(nc[{0}], &OBJECTS[{1}], {3}), {start}, {count}, NULL, NULL, (void *)buffer));"#,
+    ),
+    pnetcdf(
+        Opens,
+        &["ncmpi_create", "ncmpi_open"],
+        &[Opened, File, Mode, Communicator, Hints],
+        r#"good("{op}", {op}(communicator({3}), path({1}), {2}, hints({4}), &nc[{0}]));"#,
+    ),
+    pnetcdf(Closes, &["ncmpi_close"], &[Handle], r#"good("{op}", {op}(nc[{0}])); forget(nc[{0}]);"#),
+    pnetcdf(Uses, &["ncmpi_def_var"], &[Handle, Object], r#"good("{op}", define(nc[{0}], &OBJECTS[{1}]));"#),
+    pnetcdf(
+        Uses,
+        &[
+            "ncmpi_enddef",
+            "ncmpi_redef",
+            "ncmpi_sync",
+            "ncmpi_begin_indep_data",
+            "ncmpi_end_indep_data",
+            "ncmpi_flush",
+            "ncmpi_sync_numrecs",
+        ],
+        &[Handle],
+        r#"good("{op}", {op}(nc[{0}]));"#,
+    ),
+    pnetcdf(
+        Uses,
+        &["ncmpi_wait_all", "ncmpi_wait"],
+        &[Handle],
+        r#"good("{op}", {op}(nc[{0}], NC_REQ_ALL, NULL, NULL));"#,
+    ),
+    pnetcdf(
+        Uses,
+        &["ncmpi_put_att_text"],
+        &[Handle, Object, Elements],
+        r#"good("{op}", {op}(nc[{0}], variable(nc[{0}], &OBJECTS[{1}]), OBJECTS[{1}].attribute, {2}, (void *)buffer));"#,
+    ),
+    pnetcdf(
+        Uses,
+        &["ncmpi_put_att_*"],
+        &[Handle, Object, Elements, Type],
+        r#"good("{op}", {op}(nc[{0}], variable(nc[{0}], &OBJECTS[{1}]), OBJECTS[{1}].attribute, {3}, {2}, (void *)buffer));"#,
+    ),
+    pnetcdf(
+        Uses,
+        &["ncmpi_get_att_*"],
+        &[Handle, Object, Elements],
+        r#"good("{op}", {op}(nc[{0}], variable(nc[{0}], &OBJECTS[{1}]), OBJECTS[{1}].attribute, (void *)buffer));"#,
+    ),
+    pnetcdf(
+        Uses,
+        &["ncmpi_put_var_*", "ncmpi_get_var_*"],
+        &[Handle, Object, ElementSize],
+        r#"good("{op}", {op}(nc[{0}], variable(nc[{0}], &OBJECTS[{1}]), (void *)buffer));"#,
+    ),
+    pnetcdf(
+        Uses,
+        &["ncmpi_put_vara_*", "ncmpi_get_vara_*"],
+        &[Handle, Object, ElementSize, Selection],
+        r#"good("{op}", {op}(nc[{0}], variable(nc[{0}], &OBJECTS[{1}]), {start}, {count}, (void *)buffer));"#,
+    ),
+    pnetcdf(
+        Uses,
+        &["ncmpi_put_var1_*", "ncmpi_get_var1_*"],
+        &[Handle, Object, ElementSize, Selection],
+        r#"good("{op}", {op}(nc[{0}], variable(nc[{0}], &OBJECTS[{1}]), {start}, (void *)buffer));"#,
+    ),
+    pnetcdf(
+        Uses,
+        &["ncmpi_put_vars_*", "ncmpi_get_vars_*"],
+        &[Handle, Object, ElementSize, Selection],
+        r#"good("{op}", {op}(nc[{0}], variable(nc[{0}], &OBJECTS[{1}]), {start}, {count}, NULL, (void *)buffer));"#,
+    ),
+    pnetcdf(
+        Uses,
+        &["ncmpi_put_varm_*", "ncmpi_get_varm_*"],
+        &[Handle, Object, ElementSize, Selection],
+        r#"good("{op}", {op}(nc[{0}], variable(nc[{0}], &OBJECTS[{1}]), {start}, {count}, NULL, NULL, (void *)buffer));"#,
+    ),
+    pnetcdf(
+        Uses,
+        &["ncmpi_put_varn_*", "ncmpi_get_varn_*"],
+        &[Handle, Object, ElementSize, Selection],
+        r#"good("{op}", {op}(nc[{0}], variable(nc[{0}], &OBJECTS[{1}]), 1, pieces({start}), pieces({count}), (void *)buffer));"#,
+    ),
+    pnetcdf(
+        Uses,
+        &["ncmpi_iput_var_*", "ncmpi_iget_var_*"],
+        &[Handle, Object, ElementSize],
+        r#"good("{op}", {op}(nc[{0}], variable(nc[{0}], &OBJECTS[{1}]), (void *)buffer, &request));"#,
+    ),
+    pnetcdf(
+        Uses,
+        &["ncmpi_iput_vara_*", "ncmpi_iget_vara_*"],
+        &[Handle, Object, ElementSize, Selection],
+        r#"good("{op}", {op}(nc[{0}], variable(nc[{0}], &OBJECTS[{1}]), {start}, {count}, (void *)buffer, &request));"#,
+    ),
+    pnetcdf(
+        Uses,
+        &["ncmpi_iput_var1_*", "ncmpi_iget_var1_*"],
+        &[Handle, Object, ElementSize, Selection],
+        r#"good("{op}", {op}(nc[{0}], variable(nc[{0}], &OBJECTS[{1}]), {start}, (void *)buffer, &request));"#,
+    ),
+    pnetcdf(
+        Uses,
+        &["ncmpi_iput_vars_*", "ncmpi_iget_vars_*"],
+        &[Handle, Object, ElementSize, Selection],
+        r#"good("{op}", {op}(nc[{0}], variable(nc[{0}], &OBJECTS[{1}]), {start}, {count}, NULL, (void *)buffer, &request));"#,
+    ),
+    pnetcdf(
+        Uses,
+        &["ncmpi_iput_varm_*", "ncmpi_iget_varm_*"],
+        &[Handle, Object, ElementSize, Selection],
+        r#"good("{op}", {op}(nc[{0}], variable(nc[{0}], &OBJECTS[{1}]), {start}, {count}, NULL, NULL, (void *)buffer, &request));"#,
+    ),
+    pnetcdf(
+        Uses,
+        &["ncmpi_iput_varn_*", "ncmpi_iget_varn_*"],
+        &[Handle, Object, ElementSize, Selection],
+        r#"good("{op}", {op}(nc[{0}], variable(nc[{0}], &OBJECTS[{1}]), 1, pieces({start}), pieces({count}), (void *)buffer, &request));"#,
+    ),
 ];
+
+/// Types in names of functions of NetCDF: their bytes and their numbers.
+const TYPES: &[(&str, i64, i64)] = &[
+    ("schar", 1, 1),
+    ("text", 1, 2),
+    ("short", 2, 3),
+    ("int", 4, 4),
+    ("float", 4, 5),
+    ("double", 8, 6),
+    ("uchar", 1, 7),
+    ("ubyte", 1, 7),
+    ("ushort", 2, 8),
+    ("uint", 4, 9),
+    ("long", 8, 10),
+    ("longlong", 8, 10),
+    ("ulonglong", 8, 11),
+];
+
+/// The type in the name of a function: its bytes and its number.
+pub fn element_type(op: &str) -> Option<(i64, i64)> {
+    let named = |part: &str| TYPES.iter().find(|(name, ..)| *name == part);
+    op.split('_').find_map(named).map(|(_, bytes, number)| (*bytes, *number))
+}
 
 /// The rows of a call of a layer, with their numbers.
 pub fn of(layer: Layer, op: &str) -> impl Iterator<Item = (usize, &'static Row)> {

@@ -21,6 +21,9 @@ const POSIX: &str = include_str!("c/posix.h");
 const MPI: &str = include_str!("c/mpi.h");
 const ZEROS: &str = include_str!("c/zeros.h");
 const HDF5: &str = include_str!("c/hdf5.h");
+const NETCDF: &str = include_str!("c/netcdf.h");
+const PNETCDF: &str = include_str!("c/pnetcdf.h");
+const NC: &str = include_str!("c/nc.h");
 const MPIIO: &str = include_str!("c/mpiio.h");
 
 /// How a layer is compiled, and what its programs have in common.
@@ -40,6 +43,12 @@ pub fn interface(layer: Layer) -> anyhow::Result<Interface> {
         Layer::Syscall => Interface { name: "POSIX", headers: &[ZEROS, POSIX], packages: &[], index: "" },
         Layer::Mpiio => Interface { name: "MPI-IO", headers: &[ZEROS, MPI, MPIIO], packages: &[], index: "" },
         Layer::Hdf5 => Interface { name: "HDF5", headers: &[MPI, HDF5], packages: &["hdf5-openmpi"], index: "hsize_t" },
+        Layer::Netcdf => {
+            Interface { name: "NetCDF", headers: &[MPI, NETCDF, NC], packages: &["netcdf-mpi"], index: "size_t" }
+        }
+        Layer::Pnetcdf => {
+            Interface { name: "PnetCDF", headers: &[MPI, PNETCDF, NC], packages: &["pnetcdf"], index: "MPI_Offset" }
+        }
         other => anyhow::bail!("programs of layer {other} cannot be generated; take another --layer"),
     })
 }
@@ -118,14 +127,14 @@ fn objects(program: &Program, out: &mut String) {
         out,
         "/* Datasets, variables, groups, and attributes of these. */\nstruct object {{\n\tlong long file;\n\
          \tconst char *path, *attribute;\n\tint group, size, dims;\n\tlong long dim[{most}], chunk[{most}];\n\
-         \tint shuffle, deflate, checksum;\n}};\n\nstatic const struct object OBJECTS[] = {{"
+         \tint shuffle, deflate, checksum, text;\n}};\n\nstatic const struct object OBJECTS[] = {{"
     );
-    for object in &program.objects {
+    for (number, object) in program.objects.iter().enumerate() {
         let list = |values: &[i64]| if values.is_empty() { "{0}".into() } else { numbers(values.iter().copied()) };
         let deflate = object.filters.split_once("deflate(").and_then(|(_, rest)| rest.split_once(')')?.0.parse().ok());
         _ = writeln!(
             out,
-            "\t{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}},",
+            "\t{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}},",
             object.file,
             literal(&object.path),
             object.attribute.as_deref().map_or_else(|| "NULL".into(), literal),
@@ -137,10 +146,11 @@ fn objects(program: &Program, out: &mut String) {
             i32::from(object.filters.contains("shuffle")),
             deflate.unwrap_or(-1_i64),
             i32::from(object.filters.contains("fletcher32")),
+            i32::from(program.text.contains(&(number as i64))),
         );
     }
     if program.objects.is_empty() {
-        out.push_str("\t{-1, NULL, NULL, 0, 0, 0, {0}, {0}, 0, 0, 0},\n");
+        out.push_str("\t{-1, NULL, NULL, 0, 0, 0, {0}, {0}, 0, 0, 0, 0},\n");
     }
     out.push_str("};\n\n");
 }

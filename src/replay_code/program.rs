@@ -124,6 +124,8 @@ pub struct Program {
     /// Names of functions that rows have several of.
     pub ops: Vec<&'static str>,
     pub objects: Vec<Object>,
+    /// Numbers of those that have text.
+    pub text: BTreeSet<i64>,
     /// Sets of hints; calls count them from 1.
     pub hints: Vec<Vec<(String, String)>>,
     /// Greatest number of handles and of requests that a rank has at one time.

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use crate::HashMap;
-use crate::replay_code::calls::{Arg, Does, POSITION, Row, of};
+use crate::replay_code::calls::{Arg, Does, POSITION, Row, element_type, of};
 use crate::replay_code::loops::Folder;
 use crate::replay_code::program::{Call, Node, Object, Think};
 use crate::replay_code::read::{Described, Shared, Slots, has_objects};
@@ -64,6 +64,9 @@ impl Rank {
         for (number, row) in of(described.layer, span.op) {
             if row.does != Does::Opens && row.args.contains(&Arg::Handle) {
                 self.open_first(span, described, shared)?;
+            }
+            if row.does == Does::Closes && is_one_of_several(span, described) {
+                continue;
             }
             let Some(args) = self.arguments((span, below), row, described, shared)? else { continue };
             self.push(Call { row: number, args, think })?;
@@ -158,6 +161,7 @@ impl Rank {
                 let moved = described.object(span.object_id).and_then(|object| transferred(object, span));
                 moved.map(|(count, size)| if arg == Arg::Elements { count } else { size })
             }
+            Arg::Type => element_type(span.op).map(|(_, number)| number),
             Arg::Collective => Some(i64::from(span.flags & flag::COLLECTIVE != 0)),
             Arg::Communicator => Some(communicator(described.mpiio(span.handle_id), described)?),
             Arg::Hints => {
@@ -231,6 +235,13 @@ impl Rank {
     }
 }
 
+/// Whether a call gives up one of several references to a handle (`H5Iget_file_id` makes them), and does not close it.
+fn is_one_of_several(span: &Span, described: &Described) -> bool {
+    let handle = span.handle_id.and_then(|id| described.handles.get(&id));
+    let closed_by = handle.and_then(|handle| handle.close_span_id);
+    has_objects(described.layer) && closed_by.is_some_and(|id| id != span.span_id)
+}
+
 /// Whether a call uses the position of its descriptor.
 fn is_positional(op: &str) -> bool {
     matches!(op, "read" | "write" | "readv" | "writev")
@@ -275,8 +286,14 @@ fn communicator(handle: Option<&Handle>, described: &Described) -> Result<i64> {
 
 /// How many elements a call moves, and their size in memory.
 fn transferred(object: &rows::Object, span: &Span) -> Option<(i64, i64)> {
+    let bytes = span.bytes.or(span.req_bytes)?;
+    if matches!(span.layer, Layer::Netcdf | Layer::Pnetcdf) {
+        // The type in memory is in the function's name.
+        let (size, _) = element_type(span.op)?;
+        return bytes.checked_div(size).filter(|count| *count >= 0).map(|count| (count, size));
+    }
     let size = i64::from(object.elem_size?);
-    select::elements(span.bytes.or(span.req_bytes)?, size, object.dims.as_deref()?)
+    select::elements(bytes, size, object.dims.as_deref()?)
 }
 
 /// The number of an object of the trace in the generated program.
@@ -288,11 +305,12 @@ fn object_number(object: &rows::Object, span: &Span, described: &Described, shar
         _ => (object.name.clone(), None),
     };
     let is_group = object.class == "group";
-    if !is_group && (object.dims.is_none() || object.elem_size.is_none()) {
+    let known_by_call = attribute.is_some() && described.layer != Layer::Hdf5;
+    if !is_group && !known_by_call && (object.dims.is_none() || object.elem_size.is_none()) {
         return None;
     }
     let list = |list: &Option<Vec<i64>>| list.clone().unwrap_or_default();
-    Some(shared.object(&Object {
+    let number = shared.object(&Object {
         file,
         path,
         attribute,
@@ -301,5 +319,9 @@ fn object_number(object: &rows::Object, span: &Span, described: &Described, shar
         chunk: list(&object.chunk),
         size: object.elem_size.unwrap_or(0).into(),
         filters: object.filters.clone().unwrap_or_default(),
-    }))
+    });
+    if span.op.split('_').any(|part| part == "text") {
+        shared.text.insert(number);
+    }
+    Some(number)
 }

@@ -16,7 +16,7 @@ use crate::rows::{self, Handle, Span};
 use crate::vocabulary::{Kind, Layer, flag};
 
 /// The layers that programs are generated for, the highest first.
-pub const LAYERS: [Layer; 3] = [Layer::Hdf5, Layer::Mpiio, Layer::Syscall];
+pub const LAYERS: [Layer; 5] = [Layer::Netcdf, Layer::Pnetcdf, Layer::Hdf5, Layer::Mpiio, Layer::Syscall];
 /// Calls of a rank that are kept until all that began before them are read: more than a row group has.
 const WINDOW: usize = 1 << 17;
 /// Handles around a handle.
@@ -128,6 +128,8 @@ pub struct Shared {
     pub ops: Vec<&'static str>,
     objects: Vec<Object>,
     object_index: HashMap<Object, i64>,
+    /// Numbers of objects that text is written to, or read from.
+    pub text: BTreeSet<i64>,
     pub buffer: i64,
     pub calls: BTreeMap<String, i64>,
     pub left_out: BTreeMap<String, i64>,
@@ -243,6 +245,7 @@ fn program(layer: Layer, ranks: Vec<Vec<Node>>, (handles, requests): (i64, i64),
         files,
         ops: shared.ops,
         objects: shared.objects,
+        text: shared.text,
         hints: shared.hints,
         handles,
         requests,

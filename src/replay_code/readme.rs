@@ -15,7 +15,10 @@ pub fn makefile(program: &Program, interface: &Interface) -> String {
     let (mut flags, mut libraries) = (String::new(), String::new());
     if !interface.packages.is_empty() {
         let packages = interface.packages.join(" ");
-        flags = format!(" $(shell pkg-config --cflags {packages})");
+        // Debian's own flags of NetCDF lead to the headers of the library without MPI.
+        flags = format!(
+            " -I$(shell pkg-config --variable=prefix {packages})/include $(shell pkg-config --cflags {packages})"
+        );
         libraries = format!(" $(shell pkg-config --libs {packages})");
     }
     format!(
@@ -80,6 +83,12 @@ fn of_layer(layer: Layer) -> &'static [&'static str] {
         Layer::Mpiio => &[
             "Elementary and file types of views: views are of bytes, so explicit offsets count bytes.",
             "Types in memory: all data is `MPI_BYTE` in one piece. Seeks count from the beginning (`MPI_SEEK_SET`).",
+        ],
+        Layer::Netcdf | Layer::Pnetcdf => &[
+            "Types in the file: elements of 4 and 8 bytes are `float` and `double`, of 1 and 2 integers or text.",
+            "Selections: blocks of as many elements; strides, maps and lists of pieces are not in the trace.",
+            "Dimensions: they have the lengths of the variables, other names (`dim_LENGTH`), and none is unlimited.",
+            "Files that were there before have the variables that the program used, without attributes and data.",
         ],
         Layer::Hdf5 => &[
             "Types: elements of 4 and 8 bytes are `float` and `double`, of 1 and 2 integers, others opaque.",
