@@ -521,6 +521,8 @@ pub const ROWS: &[Row] = &[
         &[Handle, Object, ElementSize, Selection],
         r#"good("{op}", {op}(nc[{0}], variable(nc[{0}], &OBJECTS[{1}]), 1, pieces({start}), pieces({count}), (void *)buffer, &request));"#,
     ),
+    netcdf(Uses, &["nc__enddef"], &[Handle], r#"good("enddef", NC(enddef)(nc[{0}]));"#),
+    pnetcdf(Uses, &["ncmpi__enddef"], &[Handle], r#"good("enddef", NC(enddef)(nc[{0}]));"#),
 ];
 
 /// Types in names of functions of NetCDF: their bytes and their numbers.
@@ -544,6 +546,16 @@ const TYPES: &[(&str, i64, i64)] = &[
 pub fn element_type(op: &str) -> Option<(i64, i64)> {
     let named = |part: &str| TYPES.iter().find(|(name, ..)| *name == part);
     op.split('_').find_map(named).map(|(_, bytes, number)| (*bytes, *number))
+}
+
+/// A row with the name of the function, which is the number of it among those that the program has.
+pub const fn function(row: usize, op: usize) -> usize {
+    op * ROWS.len() + row
+}
+
+/// The row, and the number of the name.
+pub const fn parts(function: usize) -> (usize, usize) {
+    (function % ROWS.len(), function / ROWS.len())
 }
 
 /// The rows of a call of a layer, with their numbers.

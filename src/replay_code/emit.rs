@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use nix::libc;
 
-use crate::replay_code::calls::{Arg, ROWS};
+use crate::replay_code::calls::{Arg, ROWS, parts};
 use crate::replay_code::names::literal;
 use crate::replay_code::program::Program;
 use crate::replay_code::ranks::{Expr, Group, Step, Value, group};
@@ -211,11 +211,11 @@ impl Writer<'_> {
         let tabs = "\t".repeat(indent);
         for step in steps {
             match step {
-                Step::Call { row, args, think_ns } => {
+                Step::Call { function, args, think_ns } => {
                     if self.keep_time && *think_ns >= SHORTEST_THINK_NS {
                         _ = writeln!(self.text, "{tabs}think({think_ns});");
                     }
-                    let statement = self.statement(*row, args);
+                    let statement = self.statement(*function, args);
                     _ = writeln!(self.text, "{tabs}{statement}");
                 }
                 Step::Loop { depth, count, body } => {
@@ -228,24 +228,36 @@ impl Writer<'_> {
         }
     }
 
-    fn statement(&mut self, row: usize, args: &[Expr]) -> String {
+    fn statement(&mut self, function: usize, args: &[Expr]) -> String {
+        let (row, op) = parts(function);
         let Some(row) = ROWS.get(row) else { return String::new() };
-        let mut statement = row.c.to_owned();
-        // An operation of several names is the first argument.
-        let mut args = args.iter();
-        if statement.contains("{op}") {
-            let op = args.next().map_or(0, |arg| if let Value::Same(op) = arg.base { op } else { 0 });
-            statement = statement.replace("{op}", self.program.ops.get(op as usize).copied().unwrap_or_default());
+        let op = self.program.ops.get(op).copied().unwrap_or_default();
+        let mut out = String::new();
+        let mut rest = row.c;
+        // `{` is also in C: a name in braces is one of ours.
+        while let Some((before, after)) = rest.split_once('{') {
+            let (name, behind) = after.split_once('}').unwrap_or((after, ""));
+            out.push_str(before);
+            out.push_str(&self.value_of(name, op, row.args, args));
+            rest = behind;
         }
-        if row.args.last() == Some(&Arg::Selection) {
-            let values = args.as_slice().get(row.args.len() - 1..).unwrap_or_default();
-            let (start, count) = values.split_at(values.len() / 2);
-            statement = statement.replace("{start}", &self.list(start)).replace("{count}", &self.list(count));
+        out + rest
+    }
+
+    /// What a name in braces is.
+    fn value_of(&mut self, name: &str, op: &str, kinds: &[Arg], args: &[Expr]) -> String {
+        let selection = args.get(kinds.len().saturating_sub(1)..).unwrap_or_default();
+        let (start, count) = selection.split_at(selection.len() / 2);
+        match name {
+            "op" => op.to_owned(),
+            "start" => self.list(start),
+            "count" => self.list(count),
+            _ => {
+                let at = name.parse::<usize>().ok();
+                let found = at.and_then(|at| Some((*kinds.get(at)?, args.get(at)?)));
+                found.map_or_else(String::new, |(kind, arg)| self.argument(kind, arg))
+            }
         }
-        for (at, (kind, arg)) in row.args.iter().zip(args).enumerate() {
-            statement = statement.replace(&format!("{{{at}}}"), &self.argument(*kind, arg));
-        }
-        statement
     }
 
     fn argument(&mut self, kind: Arg, arg: &Expr) -> String {

@@ -117,7 +117,7 @@ fn steps(from: &[Node], to: &[Node]) -> Vec<i64> {
 
 fn hash(node: &Node, hasher: &mut DefaultHasher) {
     match node {
-        Node::Call(call) => (call.row, call.args.len()).hash(hasher),
+        Node::Call(call) => (call.function, call.args.len()).hash(hasher),
         Node::Loop(inner) => {
             (usize::MAX, inner.count, &inner.steps).hash(hasher);
             inner.body.iter().for_each(|node| hash(node, hasher));
@@ -136,7 +136,7 @@ mod tests {
         let mut calls = Vec::new();
         for node in nodes {
             match node {
-                Node::Call(call) => calls.push((call.row, call.args.clone())),
+                Node::Call(call) => calls.push((call.function, call.args.clone())),
                 Node::Loop(inner) => {
                     for i in 0..inner.count {
                         let mut body = inner.body.clone();
@@ -164,7 +164,7 @@ mod tests {
     fn folded(calls: &[(usize, Vec<i64>)]) -> Vec<Node> {
         let mut folder = Folder::new(usize::MAX);
         for (row, args) in calls {
-            folder.push(Call { row: *row, args: args.clone(), think: Think::of(1) }).unwrap();
+            folder.push(Call { function: *row, args: args.clone(), think: Think::of(1) }).unwrap();
         }
         folder.finish()
     }
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn calls_without_a_pattern_end_at_the_limit() {
         let mut folder = Folder::new(10);
-        let push = |i: i64| folder.push(Call { row: 1, args: vec![i * i * i], think: Think::default() });
+        let push = |i: i64| folder.push(Call { function: 1, args: vec![i * i * i], think: Think::default() });
         let failed = (0..20).map(push).find_map(Result::err).unwrap();
         assert!(failed.to_string().contains("--limit"), "{failed}");
     }

@@ -26,10 +26,10 @@ impl Think {
     }
 }
 
-/// A call: its row in the table of calls, and its arguments as numbers.
+/// A call: the number of its row and name, and its arguments as numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    pub row: usize,
+    pub function: usize,
     pub args: Vec<i64>,
     pub think: Think,
 }
@@ -79,7 +79,7 @@ pub fn join_think(to: &mut [Node], from: &[Node]) {
 pub fn same_shape(a: &[Node], b: &[Node]) -> bool {
     a.len() == b.len()
         && a.iter().zip(b).all(|pair| match pair {
-            (Node::Call(a), Node::Call(b)) => a.row == b.row && a.args.len() == b.args.len(),
+            (Node::Call(a), Node::Call(b)) => a.function == b.function && a.args.len() == b.args.len(),
             (Node::Loop(a), Node::Loop(b)) => a.count == b.count && a.steps == b.steps && same_shape(&a.body, &b.body),
             _ => false,
         })

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use crate::HashMap;
-use crate::replay_code::calls::{Arg, Does, POSITION, Row, element_type, of};
+use crate::replay_code::calls::{Arg, Does, POSITION, Row, element_type, function, of};
 use crate::replay_code::loops::Folder;
 use crate::replay_code::program::{Call, Node, Object, Think};
 use crate::replay_code::read::{Described, Shared, Slots, has_objects};
@@ -69,14 +69,17 @@ impl Rank {
                 continue;
             }
             let Some(args) = self.arguments((span, below), row, described, shared)? else { continue };
-            self.push(Call { row: number, args, think })?;
+            let function = function(number, shared.op(span.op));
+            self.push(Call { function, args, think })?;
             if row.does == Does::Closes
                 && let Some(id) = span.handle_id
             {
                 self.handles.release(id.into());
             }
             if matches!(span.kind, Kind::Read | Kind::Write) {
-                shared.buffer = shared.buffer.max(span.req_bytes.unwrap_or(0));
+                let moved = described.object(span.object_id).and_then(|object| transferred(object, span));
+                let bytes = moved.map_or(0, |(count, size)| count.saturating_mul(size));
+                shared.buffer = shared.buffer.max(span.req_bytes.unwrap_or(0)).max(bytes);
             }
             return Ok(true);
         }
@@ -86,7 +89,7 @@ impl Rank {
     fn wait(&mut self, id: i64, span: &Span, think: Think) -> Result<()> {
         let row = of(Layer::Mpiio, span.op).next();
         if let (Some((number, _)), Some(slot)) = (row, self.requests.release(id)) {
-            self.push(Call { row: number, args: vec![slot], think })?;
+            self.push(Call { function: function(number, 0), args: vec![slot], think })?;
         }
         Ok(())
     }
@@ -100,9 +103,6 @@ impl Rank {
     ) -> Result<Option<Vec<i64>>> {
         // The variable of a new handle or request is only taken when nothing else is missing.
         let mut args = Vec::new();
-        if row.c.contains("{op}") {
-            args.push(shared.op(span.op));
-        }
         let mut news = Vec::new();
         for arg in row.args {
             if matches!(arg, Arg::Opened | Arg::Begun) {
@@ -229,9 +229,11 @@ impl Rank {
                 other => self.value(span, *other, described, shared)?.unwrap_or(0),
             });
         }
-        self.push(Call { row: number, args, think: Think::default() })?;
+        self.push(Call { function: function(number, 0), args, think: Think::default() })?;
         let at = span.offset.filter(|at| *at > 0 && described.layer == Layer::Syscall && is_positional(span.op));
-        at.map_or(Ok(()), |at| self.push(Call { row: POSITION, args: vec![slot, at], think: Think::default() }))
+        at.map_or(Ok(()), |at| {
+            self.push(Call { function: function(POSITION, 0), args: vec![slot, at], think: Think::default() })
+        })
     }
 }
 
@@ -293,7 +295,10 @@ fn transferred(object: &rows::Object, span: &Span) -> Option<(i64, i64)> {
         return bytes.checked_div(size).filter(|count| *count >= 0).map(|count| (count, size));
     }
     let size = i64::from(object.elem_size?);
-    select::elements(bytes, size, object.dims.as_deref()?)
+    let (count, in_memory) = select::elements(bytes, size, object.dims.as_deref()?)?;
+    // HDF5 converts numbers, and no other types that the program could have.
+    let converts = [size, in_memory].iter().all(|size| matches!(size, 1 | 2 | 4 | 8));
+    Some((count, if converts { in_memory } else { size }))
 }
 
 /// The number of an object of the trace in the generated program.

@@ -27,7 +27,7 @@ pub struct Expr {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    Call { row: usize, args: Vec<Expr>, think_ns: i64 },
+    Call { function: usize, args: Vec<Expr>, think_ns: i64 },
     Loop { depth: usize, count: Value, body: Vec<Step> },
 }
 
@@ -71,7 +71,7 @@ fn of(members: &[usize], ranks: &[Vec<Node>]) -> Group {
 fn outline(nodes: &[Node], shape: &mut Vec<usize>) {
     for node in nodes {
         match node {
-            Node::Call(call) => shape.extend([call.row, call.args.len()]),
+            Node::Call(call) => shape.extend([call.function, call.args.len()]),
             Node::Loop(inner) => {
                 shape.push(usize::MAX);
                 outline(&inner.body, shape);
@@ -142,7 +142,7 @@ fn build(
             Node::Call(call) => {
                 let args = call.args.iter().map(|_| Expr { base: next(values), steps: Vec::new() }).collect();
                 let think_ns = thinks.next().unwrap_or_default().mean_ns();
-                steps.push(Step::Call { row: call.row, args, think_ns });
+                steps.push(Step::Call { function: call.function, args, think_ns });
             }
             Node::Loop(inner) => {
                 let count = next(values);
@@ -193,12 +193,12 @@ mod tests {
     fn run(steps: &[Step], rank: i64, member: usize, at: &mut Vec<i64>, calls: &mut Vec<(usize, Vec<i64>)>) {
         for step in steps {
             match step {
-                Step::Call { row, args, .. } => {
+                Step::Call { function, args, .. } => {
                     let of = |arg: &Expr| {
                         let grown = arg.steps.iter().map(|(depth, by)| by.on(rank, member).wrapping_mul(at[*depth]));
                         grown.fold(arg.base.on(rank, member), i64::wrapping_add)
                     };
-                    calls.push((*row, args.iter().map(of).collect()));
+                    calls.push((*function, args.iter().map(of).collect()));
                 }
                 Step::Loop { depth, count, body } => {
                     assert_eq!(*depth, at.len());
@@ -215,7 +215,7 @@ mod tests {
     fn folded(calls: &[(usize, Vec<i64>)]) -> Vec<Node> {
         let mut folder = Folder::new(usize::MAX);
         for (row, args) in calls {
-            folder.push(Call { row: *row, args: args.clone(), think: Think::of(5) }).unwrap();
+            folder.push(Call { function: *row, args: args.clone(), think: Think::of(5) }).unwrap();
         }
         folder.finish()
     }
@@ -229,7 +229,7 @@ mod tests {
         let [Step::Loop { count: Value::Same(100), body, .. }] = steps.as_slice() else { panic!("{steps:?}") };
         let offset = Expr { base: Value::Affine { base: 0, step: 1000 }, steps: vec![(0, Value::Same(4000))] };
         let size = Expr { base: Value::Same(1000), steps: Vec::new() };
-        assert_eq!(body, &[Step::Call { row: 1, args: vec![offset, size], think_ns: 5 }]);
+        assert_eq!(body, &[Step::Call { function: 1, args: vec![offset, size], think_ns: 5 }]);
     }
 
     proptest! {

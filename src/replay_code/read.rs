@@ -8,7 +8,7 @@ use glob::Pattern;
 use crate::HashMap;
 use crate::analysis::nesting::Nesting;
 use crate::analysis::source::Source;
-use crate::replay_code::calls::{BARRIER, of};
+use crate::replay_code::calls::{BARRIER, function, of};
 use crate::replay_code::names::{below, is_system};
 use crate::replay_code::program::{Call, File, Node, Object, Program, Think};
 use crate::replay_code::rank::Rank;
@@ -168,12 +168,12 @@ impl Shared {
     }
 
     /// The number of a function's name.
-    pub fn op(&mut self, op: &'static str) -> i64 {
+    pub fn op(&mut self, op: &'static str) -> usize {
         let at = self.ops.iter().position(|known| *known == op).unwrap_or_else(|| {
             self.ops.push(op);
             self.ops.len() - 1
         });
-        at as i64
+        at
     }
 
     pub fn object(&mut self, object: &Object) -> i64 {
@@ -498,7 +498,7 @@ impl Stream {
         }
         let think = Think::of(span.start_ns.saturating_sub(ended).max(0));
         if span.layer != described.layer {
-            return self.rank.push(Call { row: BARRIER, args: Vec::new(), think });
+            return self.rank.push(Call { function: function(BARRIER, 0), args: Vec::new(), think });
         }
         self.last = Some((span.end_ns().max(ended), span.start_ns.max(began)));
         if span.errno != 0 || span.flags & flag::UNFINISHED != 0 {

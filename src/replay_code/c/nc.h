@@ -1,10 +1,10 @@
 
 static int nc[HANDLES];
 
-/* The call succeeds. */
+/* The call succeeds. Values that do not fit into a type are no failure: the data is not that of the traced program. */
 static inline void done(const char *call, int result)
 {
-	if (result != NC_NOERR)
+	if (result != NC_NOERR && result != NC_ERANGE)
 		fail("%s: %s", call, NC(strerror)(result));
 }
 #define good done
