@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use nix::libc;
 
-use crate::replay_code::calls::{Arg, ROWS, parts};
+use crate::replay_code::calls::{Arg, parts};
 use crate::replay_code::names::literal;
-use crate::replay_code::program::Program;
+use crate::replay_code::program::{FIRST_COMMUNICATOR, Program};
 use crate::replay_code::ranks::{Expr, Group, Step, Value, group};
 use crate::vocabulary::Layer;
 
@@ -103,6 +103,7 @@ pub fn source(program: &Program, interface: &Interface, keep_time: bool) -> Stri
             }
         }
         out.push_str("\t{0, NULL, NULL},\n};\n\n");
+        communicators(program, &mut out);
     }
     if matches!(program.layer, Layer::Hdf5 | Layer::Netcdf | Layer::Pnetcdf) {
         objects(program, &mut out);
@@ -117,6 +118,19 @@ pub fn source(program: &Program, interface: &Interface, keep_time: bool) -> Stri
     out.push_str(&writer.text);
     out.push_str(&main_function(&groups));
     out
+}
+
+/// Communicators of a part of the ranks, by number.
+fn communicators(program: &Program, out: &mut String) {
+    _ = writeln!(out, "#define COMMUNICATORS {}\n", FIRST_COMMUNICATOR + program.communicators.len() as i64);
+    out.push_str("/* Their ranks: first, last and distance. */\n");
+    out.push_str("static const struct {\n\tlong long communicator;\n\tint range[3];\n} PARTS[] = {\n");
+    for (number, ranges) in (FIRST_COMMUNICATOR..).zip(&program.communicators) {
+        for range in ranges {
+            _ = writeln!(out, "\t{{{number}, {}}},", numbers(range.iter().copied()));
+        }
+    }
+    out.push_str("\t{-1, {0, 0, 1}},\n};\n\n");
 }
 
 /// The objects of the files, as a table.
@@ -229,8 +243,7 @@ impl Writer<'_> {
     }
 
     fn statement(&mut self, function: usize, args: &[Expr]) -> String {
-        let (row, op) = parts(function);
-        let Some(row) = ROWS.get(row) else { return String::new() };
+        let Some((row, op)) = parts(function) else { return String::new() };
         let op = self.program.ops.get(op).copied().unwrap_or_default();
         let mut out = String::new();
         let mut rest = row.c;

@@ -1,6 +1,7 @@
 //! `replay-code`: from a recorded trace a program in C that makes the same I/O.
 
 mod calls;
+mod described;
 mod emit;
 mod loops;
 mod names;
@@ -10,6 +11,7 @@ mod ranks;
 mod read;
 mod readme;
 mod select;
+mod shared;
 
 use std::fs::{self, File};
 use std::io::Write as _;

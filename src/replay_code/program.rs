@@ -114,6 +114,9 @@ pub struct Object {
     pub filters: String,
 }
 
+/// Communicators before this number are all ranks (0) and the process alone (1).
+pub const FIRST_COMMUNICATOR: i64 = 2;
+
 /// All of it.
 #[derive(Debug, Clone)]
 pub struct Program {
@@ -128,6 +131,8 @@ pub struct Program {
     pub text: BTreeSet<i64>,
     /// Sets of hints; calls count them from 1.
     pub hints: Vec<Vec<(String, String)>>,
+    /// Ranks of the others: ranges of first, last and distance.
+    pub communicators: Vec<Vec<[i64; 3]>>,
     /// Greatest number of handles and of requests that a rank has at one time.
     pub handles: i64,
     pub requests: i64,

@@ -4,10 +4,11 @@ use anyhow::{Result, bail};
 
 use crate::HashMap;
 use crate::replay_code::calls::{Arg, Does, POSITION, Row, element_type, function, of};
+use crate::replay_code::described::{Described, has_objects};
 use crate::replay_code::loops::Folder;
 use crate::replay_code::program::{Call, Node, Object, Think};
-use crate::replay_code::read::{Described, Shared, Slots, has_objects};
 use crate::replay_code::select;
+use crate::replay_code::shared::{Shared, Slots};
 use crate::rows::{self, Handle, Span};
 use crate::vocabulary::{Kind, Layer, flag};
 use nix::libc;
@@ -163,7 +164,7 @@ impl Rank {
             }
             Arg::Type => element_type(span.op).map(|(_, number)| number),
             Arg::Collective => Some(i64::from(span.flags & flag::COLLECTIVE != 0)),
-            Arg::Communicator => Some(communicator(described.mpiio(span.handle_id), described)?),
+            Arg::Communicator => Some(communicator(described.mpiio(span.handle_id), described, shared)?),
             Arg::Hints => {
                 let handle = described.mpiio(span.handle_id);
                 Some(handle.and_then(|handle| handle.hints.as_ref()).map_or(0, |hints| shared.hints(hints)))
@@ -273,17 +274,35 @@ fn found(described: &Described, file_id: Option<i32>, handle: Option<&Handle>, o
     (!makes || size > 0 && !has_objects(described.layer)).then_some(size)
 }
 
-fn communicator(handle: Option<&Handle>, described: &Described) -> Result<i64> {
+fn communicator(handle: Option<&Handle>, described: &Described, shared: &mut Shared) -> Result<i64> {
+    let all = described.rank_count();
     match handle.and_then(|handle| handle.comm_size) {
-        Some(1) if described.rank_count() > 1 => Ok(1),
-        Some(size) if size as usize != described.rank_count() => bail!(
-            "{size} of {} ranks opened a file together, and programs for parts of the ranks cannot be generated at this \
-             layer; leave the file out (--file PATTERN), or take --layer posix",
-            described.rank_count()
-        ),
+        Some(1) if all > 1 => Ok(1),
+        Some(size) if size as usize != all => {
+            let ranks = handle.and_then(|handle| handle.comm_ranks.as_deref()).and_then(|ranks| ranges(ranks, all));
+            match ranks {
+                Some(ranks) => Ok(shared.communicator(&ranks)),
+                None => bail!(
+                    "{size} of {all} ranks opened a file together, and the trace has not which (Open MPI shows it); leave \
+                     the file out (--file PATTERN), or take --layer posix"
+                ),
+            }
+        }
         None if has_objects(described.layer) => Ok(-1),
         _ => Ok(0),
     }
+}
+
+/// Ranks written as `0-3,8-14:2,20`, as ranges of first, last and distance.
+fn ranges(text: &str, ranks: usize) -> Option<Vec<[i64; 3]>> {
+    let range = |part: &str| {
+        let (range, distance) = part.split_once(':').unwrap_or((part, "1"));
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some([first.parse().ok()?, last.parse().ok()?, distance.parse().ok()?])
+    };
+    let fits =
+        |[first, last, distance]: &[i64; 3]| 0 <= *first && first <= last && *last < ranks as i64 && *distance > 0;
+    text.split(',').map(|part| range(part).filter(|range| fits(range))).collect()
 }
 
 /// How many elements a call moves, and their size in memory.
@@ -329,4 +348,16 @@ fn object_number(object: &rows::Object, span: &Span, described: &Described, shar
         shared.text.insert(number);
     }
     Some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_of_a_communicator() {
+        assert_eq!(ranges("0-3,8-14:2,20", 32), Some(vec![[0, 3, 1], [8, 14, 2], [20, 20, 1]]));
+        assert_eq!(ranges("0-3", 3), None);
+        assert_eq!(ranges("0-x", 3), None);
+    }
 }
