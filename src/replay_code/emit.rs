@@ -265,6 +265,7 @@ impl Writer<'_> {
             "op" => op.to_owned(),
             "start" => self.list(start),
             "count" => self.list(count),
+            "turn" => number(args.get(1).map_or(0, turn)),
             _ => {
                 let at = name.parse::<usize>().ok();
                 let found = at.and_then(|at| Some((*kinds.get(at)?, args.get(at)?)));
@@ -327,6 +328,14 @@ impl Writer<'_> {
                 format!("T{at}[member]")
             }
         }
+    }
+}
+
+/// By how much a displacement grows from rank to rank.
+const fn turn(displacement: &Expr) -> i64 {
+    match displacement.base {
+        Value::Affine { step, .. } if step > 0 => step,
+        _ => 0,
     }
 }
 

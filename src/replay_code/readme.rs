@@ -81,7 +81,8 @@ fn cell(text: &str) -> String {
 fn of_layer(layer: Layer) -> &'static [&'static str] {
     match layer {
         Layer::Mpiio => &[
-            "Elementary and file types of views: views are of bytes, so explicit offsets count bytes.",
+            "Elementary and file types of views: explicit offsets count bytes. Where displacements grow \
+             with the rank, views have blocks of that size in turn, else all bytes.",
             "Types in memory: all data is `MPI_BYTE` in one piece. Seeks count from the beginning (`MPI_SEEK_SET`).",
         ],
         Layer::Netcdf | Layer::Pnetcdf => &[

@@ -21,6 +21,7 @@ mod netcdf_functions;
 mod perfetto;
 mod python;
 mod query;
+mod replay_code;
 mod report;
 mod report_figures;
 mod report_sql;

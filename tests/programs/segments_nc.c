@@ -1,6 +1,6 @@
 /*
- * Rows of all ranks in turn in variables of one file: `segments_nc DIR`, by PnetCDF, or by NetCDF where it is compiled with
- * -DNETCDF. What a generated program (`replay-code`) is compared with.
+ * Rows of all ranks in turn in variables of one file: `segments_nc DIR`, by PnetCDF; segments_nc4.c is by NetCDF. What
+ * a generated program (`replay-code`) is compared with.
  */
 #include <mpi.h>
 #include <stdio.h>

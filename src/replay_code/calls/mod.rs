@@ -69,7 +69,7 @@ pub struct Row {
     pub ops: &'static [&'static str],
     pub does: Does,
     pub args: &'static [Arg],
-    /// `{0}` is the first argument, `{op}` the name.
+    /// `{0}` is the first argument, `{op}` the name, `{turn}` what the second one grows by with the rank.
     pub c: &'static str,
 }
 

@@ -114,7 +114,7 @@ pub const ROWS: &[Row] = &[
         Uses,
         &["MPI_File_set_view"],
         &[Handle, Offset, Hints],
-        r#"good("{op}", {op}(file[{0}], {1}, MPI_BYTE, MPI_BYTE, "native", hints({2})));"#,
+        r#"good("{op}", set_view(file[{0}], {1}, {turn}, hints({2})));"#,
     ),
     mpiio(Uses, &["MPI_File_sync"], &[Handle], r#"good("{op}", {op}(file[{0}]));"#),
     mpiio(

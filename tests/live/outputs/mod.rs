@@ -9,6 +9,7 @@ mod flight;
 mod inflight;
 mod metrics;
 mod output;
+mod replay_code;
 mod rows;
 mod service;
 mod slow_stacks;
