@@ -15,7 +15,7 @@ pub struct ReplayCodeArgs {
     /// A new directory for the source, a Makefile and a README
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// The interface that the program uses: mpiio, posix [default: the highest that the trace has]
+    /// The interface that the program uses: netcdf, pnetcdf, hdf5, mpiio, posix [default: the highest that the trace has]
     #[arg(long, value_name = "NAME", value_parser = layer)]
     layer: Option<Layer>,
     /// Only files whose path fits this pattern of a shell (may be repeated) [default: all outside of system directories]
@@ -24,6 +24,9 @@ pub struct ReplayCodeArgs {
     /// Wait between calls as long as the program did, on average
     #[arg(long)]
     keep_time: bool,
+    /// Make the mended variant: change what findings of the report advise to change
+    #[arg(long)]
+    advise: bool,
     /// So many calls of a rank may be in no loop
     #[arg(long, value_name = "CALLS", default_value_t = 100_000)]
     limit: usize,
@@ -35,6 +38,7 @@ impl ReplayCodeArgs {
             layer: self.layer,
             files: &self.files,
             keep_time: self.keep_time,
+            advise: self.advise,
             limit: self.limit,
             output: &self.output,
         }

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 
 use nix::libc;
 
+use crate::replay_code::advise::SWITCHES;
 use crate::replay_code::calls::{Arg, parts};
 use crate::replay_code::names::literal;
 use crate::replay_code::program::{FIRST_COMMUNICATOR, Program};
-use crate::replay_code::ranks::{Expr, Group, Step, Value, group};
+use crate::replay_code::ranks::{Expr, Group, Step, Value};
 use crate::vocabulary::Layer;
 
 /// Think time that is worth a call.
@@ -64,10 +65,9 @@ pub fn header(interface: &Interface) -> String {
 }
 
 /// The program itself.
-pub fn source(program: &Program, interface: &Interface, keep_time: bool) -> String {
+pub fn source(program: &Program, groups: &[Group], interface: &Interface, keep_time: bool) -> String {
     let mut writer = Writer { keep_time, program, index: interface.index, tables: Vec::new(), text: String::new() };
-    let groups = group(&program.ranks);
-    for group in &groups {
+    for group in groups {
         writer.function(group);
     }
     let mut out =
@@ -116,7 +116,7 @@ pub fn source(program: &Program, interface: &Interface, keep_time: bool) -> Stri
         out.push('\n');
     }
     out.push_str(&writer.text);
-    out.push_str(&main_function(&groups));
+    out.push_str(&main_function(groups));
     out
 }
 
@@ -135,6 +135,9 @@ fn communicators(program: &Program, out: &mut String) {
 
 /// The objects of the files, as a table.
 fn objects(program: &Program, out: &mut String) {
+    for name in SWITCHES {
+        _ = writeln!(out, "#define {name} {}", program.switches.get(name).unwrap_or(&0));
+    }
     let most = program.objects.iter().map(|object| object.dims.len()).max().unwrap_or(0).max(1);
     _ = writeln!(out, "#define OBJECT_COUNT {}\n", program.objects.len());
     _ = writeln!(

@@ -1,5 +1,6 @@
 //! `replay-code`: from a recorded trace a program in C that makes the same I/O.
 
+mod advise;
 mod calls;
 mod described;
 mod emit;
@@ -20,7 +21,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use glob::Pattern;
 
-use crate::export::report::{Source as _, Union};
+use crate::export::report::{Source as _, Union, build};
 use crate::vocabulary::Layer;
 
 /// What is asked for.
@@ -29,6 +30,8 @@ pub struct Wish<'a> {
     pub layer: Option<Layer>,
     pub files: &'a [Pattern],
     pub keep_time: bool,
+    /// Change what findings advise to change.
+    pub advise: bool,
     pub limit: usize,
     /// A new directory.
     pub output: &'a Path,
@@ -41,14 +44,22 @@ pub struct Wish<'a> {
 pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
     let mut datasets = Union::open(dir)?;
     let choice = read::Choice { layer: wish.layer, files: wish.files, limit: wish.limit };
-    let program = read::read(&mut datasets, &choice)?;
+    let mut program = read::read(&mut datasets, &choice)?;
+    let mut groups = ranks::group(&program.ranks);
+    let mended = if wish.advise {
+        let report = build(&mut datasets)?;
+        let rules: Vec<&str> = report.findings.findings.iter().map(|finding| finding.rule).collect();
+        Some(advise::advise(&mut program, &mut groups, &rules))
+    } else {
+        None
+    };
     let interface = emit::interface(program.layer)?;
     fs::create_dir(wish.output).with_context(|| format!("cannot make the directory {}", wish.output.display()))?;
     for (name, text) in [
-        ("replay.c", emit::source(&program, &interface, wish.keep_time)),
+        ("replay.c", emit::source(&program, &groups, &interface, wish.keep_time)),
         ("replay.h", emit::header(&interface)),
         ("Makefile", readme::makefile(&program, &interface)),
-        ("README.md", readme::readme(dir, &program, &interface, wish.keep_time)),
+        ("README.md", readme::readme(dir, &program, &interface, (wish.keep_time, mended.as_deref()))),
     ] {
         write(&wish.output.join(name), &text)?;
     }

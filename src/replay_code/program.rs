@@ -133,6 +133,8 @@ pub struct Program {
     pub hints: Vec<Vec<(String, String)>>,
     /// Ranks of the others: ranges of first, last and distance.
     pub communicators: Vec<Vec<[i64; 3]>>,
+    /// What is otherwise than in the trace, by the name of a macro.
+    pub switches: BTreeMap<&'static str, i64>,
     /// Greatest number of handles and of requests that a rank has at one time.
     pub handles: i64,
     pub requests: i64,

@@ -17,6 +17,17 @@ pub enum Value {
     Table(Vec<i64>),
 }
 
+impl Value {
+    /// The same with a number added.
+    pub fn plus(&self, number: i64) -> Self {
+        match self {
+            Self::Same(value) => Self::Same(value.wrapping_add(number)),
+            Self::Affine { base, step } => Self::Affine { base: base.wrapping_add(number), step: *step },
+            Self::Table(values) => Self::Table(values.iter().map(|value| value.wrapping_add(number)).collect()),
+        }
+    }
+}
+
 /// A value that grows with the loops around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expr {

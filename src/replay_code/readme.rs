@@ -31,7 +31,13 @@ pub fn makefile(program: &Program, interface: &Interface) -> String {
     )
 }
 
-pub fn readme(dir: &Path, program: &Program, interface: &Interface, keep_time: bool) -> String {
+/// `mended`: what was changed as findings advise.
+pub fn readme(
+    dir: &Path,
+    program: &Program,
+    interface: &Interface,
+    (keep_time, mended): (bool, Option<&[String]>),
+) -> String {
     let mut text = format!(
         "# I/O of {}\n\nMade by `iotrace-bpf replay-code`. The program makes the calls of the trace at the interface {}, \
          with {} processes{}.\n\n```\nmake\n./replay -p DIRECTORY                  # makes the files that the calls need, \
@@ -58,6 +64,13 @@ pub fn readme(dir: &Path, program: &Program, interface: &Interface, keep_time: b
         text.push_str("\nNot replayed:\n\n| call | calls |\n|---|---|\n");
         for (op, calls) in &program.left_out {
             _ = writeln!(text, "| {op} | {calls} |");
+        }
+    }
+    if let Some(mended) = mended {
+        text.push_str("\n## What was changed for findings of the report\n\n");
+        let none = ["Nothing: the report has no findings.".to_owned()];
+        for line in if mended.is_empty() { &none } else { mended } {
+            _ = writeln!(text, "- {line}");
         }
     }
     text.push_str("\n## What differs from the traced program\n\n");

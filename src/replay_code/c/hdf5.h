@@ -18,15 +18,23 @@ static inline hid_t made(const char *call, hid_t result)
 /* How a file is opened: -1 by this process alone, else by the ranks of a communicator. */
 static inline hid_t access_by(long long number, long long set)
 {
-	static hid_t list[2][HINT_SETS + 1];
+	static hid_t list[COMMUNICATORS + 1][HINT_SETS + 1];
 
-	if (number < 0)
-		return H5P_DEFAULT;
-	if (!list[number][set]) {
-		list[number][set] = made("H5Pcreate", H5Pcreate(H5P_FILE_ACCESS));
-		good("H5Pset_fapl_mpio", H5Pset_fapl_mpio(list[number][set], communicator(number), hints(set)));
+	hid_t *one = &list[number + 1][set];
+
+	if (*one)
+		return *one;
+	*one = made("H5Pcreate", H5Pcreate(H5P_FILE_ACCESS));
+	if (number >= 0) {
+		good("H5Pset_fapl_mpio", H5Pset_fapl_mpio(*one, communicator(number), hints(set)));
+		if (COLLECTIVE_METADATA) {
+			good("H5Pset_all_coll_metadata_ops", H5Pset_all_coll_metadata_ops(*one, 1));
+			good("H5Pset_coll_metadata_write", H5Pset_coll_metadata_write(*one, 1));
+		}
 	}
-	return list[number][set];
+	if (CHUNK_CACHE)
+		good("H5Pset_cache", H5Pset_cache(*one, 0, 12421, CHUNK_CACHE, 0.75));
+	return *one;
 }
 
 /* The trace has the size of elements, and not their type. */
@@ -67,6 +75,8 @@ static inline hid_t storage_of(const struct object *object)
 	hid_t list = made("H5Pcreate", H5Pcreate(H5P_DATASET_CREATE));
 	hsize_t dims[sizeof object->dim / sizeof *object->dim];
 
+	if (NO_FILL)
+		good("H5Pset_fill_time", H5Pset_fill_time(list, H5D_FILL_TIME_NEVER));
 	if (!object->dims || !object->chunk[0])
 		return list;
 	for (int d = 0; d < object->dims; d++)
@@ -134,12 +144,16 @@ static inline hid_t by(long long collective)
 static inline hid_t memory_of(int dims, const hsize_t *count)
 {
 	static hid_t space;
+	static hsize_t last;
 	hsize_t elements = 1;
 
 	for (int d = 0; d < dims; d++)
 		elements *= count[d];
+	if (space && last == elements)
+		return space;
 	if (space)
 		good("H5Sclose", H5Sclose(space));
+	last = elements;
 	space = made("H5Screate_simple", H5Screate_simple(1, (const hsize_t[]){elements ? elements : 1}, NULL));
 	if (!elements)
 		good("H5Sselect_none", H5Sselect_none(space));
@@ -149,19 +163,19 @@ static inline hid_t memory_of(int dims, const hsize_t *count)
 /* The block in the file. */
 static inline hid_t selected(const struct object *object, const hsize_t *start, const hsize_t *count)
 {
-	static hid_t space;
+	static hid_t spaces[OBJECT_COUNT];
+	hid_t *space = &spaces[object - OBJECTS];
 	int none = 0;
 
-	if (space)
-		good("H5Sclose", H5Sclose(space));
-	space = space_of(object);
+	if (!*space)
+		*space = space_of(object);
 	for (int d = 0; d < object->dims; d++)
 		none |= !count[d];
 	if (none)
-		good("H5Sselect_none", H5Sselect_none(space));
+		good("H5Sselect_none", H5Sselect_none(*space));
 	else if (object->dims)
-		good("H5Sselect_hyperslab", H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL));
-	return space;
+		good("H5Sselect_hyperslab", H5Sselect_hyperslab(*space, H5S_SELECT_SET, start, NULL, count, NULL));
+	return *space;
 }
 
 /* Files that were there before have all objects of the table. */

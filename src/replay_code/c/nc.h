@@ -60,7 +60,7 @@ static inline nc_type type_of(const struct object *object)
 /* Defines a variable, and those of its dimensions that there are not: the trace has their lengths, and not their names. */
 static inline int define(int file, const struct object *object)
 {
-	int dims[sizeof object->dim / sizeof *object->dim], made;
+	int dims[sizeof object->dim / sizeof *object->dim], made, result;
 
 	for (int d = 0; d < object->dims; d++) {
 		char name[64];
@@ -69,7 +69,10 @@ static inline int define(int file, const struct object *object)
 		if (NC(inq_dimid)(file, name, &dims[d]) != NC_NOERR)
 			good("def_dim", NC(def_dim)(file, name, (extent)object->dim[d], &dims[d]));
 	}
-	return NC(def_var)(file, object->path + 1, type_of(object), object->dims, dims, &made);
+	result = NC(def_var)(file, object->path + 1, type_of(object), object->dims, dims, &made);
+	if (NO_FILL && result == NC_NOERR)
+		result = NC(def_var_fill)(file, made, 1, NULL);
+	return result;
 }
 
 /* Files that were there before have all variables of the table. */

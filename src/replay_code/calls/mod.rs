@@ -128,6 +128,11 @@ pub fn parts(function: usize) -> Option<(&'static Row, usize)> {
     Some((rows().nth(function % ROW_COUNT)?, function / ROW_COUNT))
 }
 
+/// The row of a function.
+pub fn named(op: &str) -> Option<usize> {
+    rows().position(|row| row.ops.contains(&op))
+}
+
 /// The rows of a call of a layer, with their numbers.
 pub fn of(layer: Layer, op: &str) -> impl Iterator<Item = (usize, &'static Row)> {
     rows().enumerate().filter(move |(_, row)| row.layer == layer && row.covers(op))
