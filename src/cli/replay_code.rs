@@ -10,7 +10,7 @@ use crate::vocabulary::Layer;
 
 #[derive(Debug, Args)]
 pub struct ReplayCodeArgs {
-    /// The dataset, or a directory with those of several nodes or periods
+    /// The dataset, or a directory with those of several nodes or periods; or a description (FILE.toml)
     pub dir: PathBuf,
     /// A new directory for the source, a Makefile and a README
     #[arg(short, long, value_name = "DIR")]

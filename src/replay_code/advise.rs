@@ -138,7 +138,7 @@ fn opened_by_all(steps: &[Step]) -> bool {
     all && opens
 }
 
-fn collective(steps: &mut [Step], ops: &mut Vec<&'static str>) -> bool {
+fn collective(steps: &mut [Step], ops: &mut Vec<String>) -> bool {
     let mut changed = false;
     visit(steps, &mut |row, code, args| {
         if let Some(arg) = position(row, Arg::Collective).and_then(|at| args.get_mut(at)) {
@@ -146,9 +146,10 @@ fn collective(steps: &mut [Step], ops: &mut Vec<&'static str>) -> bool {
             *arg = Expr { base: Value::Same(1), steps: Vec::new() };
         }
         let Some((_, op)) = parts(*code) else { return };
-        let all = ops.get(op).and_then(|op| row.ops.iter().find(|other| other.strip_suffix("_all") == Some(op)));
+        let all =
+            ops.get(op).and_then(|op| row.ops.iter().find(|other| other.strip_suffix("_all") == Some(op.as_str())));
         if let (Layer::Mpiio, Some(all)) = (row.layer, all) {
-            ops.push(all);
+            ops.push((*all).to_owned());
             *code = *code - function(0, op) + function(0, ops.len() - 1);
             changed = true;
         }

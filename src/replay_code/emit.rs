@@ -247,7 +247,7 @@ impl Writer<'_> {
 
     fn statement(&mut self, function: usize, args: &[Expr]) -> String {
         let Some((row, op)) = parts(function) else { return String::new() };
-        let op = self.program.ops.get(op).copied().unwrap_or_default();
+        let op = self.program.ops.get(op).map_or("", String::as_str);
         let mut out = String::new();
         let mut rest = row.c;
         // `{` is also in C: a name in braces is one of ours.

@@ -1,8 +1,9 @@
-//! `replay-code`: from a recorded trace a program in C that makes the same I/O.
+//! `replay-code`: from a recorded trace, or a description, a program in C that makes the I/O.
 
 mod advise;
 mod calls;
 mod described;
+mod description;
 mod emit;
 mod loops;
 mod names;
@@ -22,6 +23,8 @@ use anyhow::{Context as _, Result};
 use glob::Pattern;
 
 use crate::export::report::{Source as _, Union, build};
+use crate::replay_code::program::Program;
+use crate::replay_code::ranks::Group;
 use crate::vocabulary::Layer;
 
 /// What is asked for.
@@ -42,6 +45,11 @@ pub struct Wish<'a> {
 /// # Errors
 /// When there is no dataset, nothing in it can be replayed, or the program cannot be written.
 pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
+    if dir.extension().is_some_and(|extension| extension == "toml") && dir.is_file() {
+        let program = description::read(dir, wish.limit)?;
+        write_all(dir, wish, &program, (&ranks::group(&program.ranks), None))?;
+        return Ok(Vec::new());
+    }
     let mut datasets = Union::open(dir)?;
     let choice = read::Choice { layer: wish.layer, files: wish.files, limit: wish.limit };
     let mut program = read::read(&mut datasets, &choice)?;
@@ -53,22 +61,32 @@ pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
     } else {
         None
     };
-    let interface = emit::interface(program.layer)?;
-    fs::create_dir(wish.output).with_context(|| format!("cannot make the directory {}", wish.output.display()))?;
-    for (name, text) in [
-        ("replay.c", emit::source(&program, &groups, &interface, wish.keep_time)),
-        ("replay.h", emit::header(&interface)),
-        ("Makefile", readme::makefile(&program, &interface)),
-        ("README.md", readme::readme(dir, &program, &interface, (wish.keep_time, mended.as_deref()))),
-    ] {
-        write(&wish.output.join(name), &text)?;
-    }
+    write_all(dir, wish, &program, (&groups, mended.as_deref()))?;
     let mut notes = datasets.warnings();
     let left_out: i64 = program.left_out.values().sum();
     if left_out > 0 {
         notes.push(format!("{left_out} calls are not in the program: see {}", wish.output.join("README.md").display()));
     }
     Ok(notes)
+}
+
+fn write_all(
+    dir: &Path,
+    wish: &Wish<'_>,
+    program: &Program,
+    (groups, mended): (&[Group], Option<&[String]>),
+) -> Result<()> {
+    let interface = emit::interface(program.layer)?;
+    fs::create_dir(wish.output).with_context(|| format!("cannot make the directory {}", wish.output.display()))?;
+    for (name, text) in [
+        ("replay.c", emit::source(program, groups, &interface, wish.keep_time)),
+        ("replay.h", emit::header(&interface)),
+        ("Makefile", readme::makefile(program, &interface)),
+        ("README.md", readme::readme(dir, program, &interface, (wish.keep_time, mended))),
+    ] {
+        write(&wish.output.join(name), &text)?;
+    }
+    Ok(())
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

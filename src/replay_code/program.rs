@@ -125,7 +125,7 @@ pub struct Program {
     pub ranks: Vec<Vec<Node>>,
     pub files: Vec<File>,
     /// Names of functions that rows have several of.
-    pub ops: Vec<&'static str>,
+    pub ops: Vec<String>,
     pub objects: Vec<Object>,
     /// Numbers of those that have text.
     pub text: BTreeSet<i64>,

@@ -11,7 +11,7 @@ pub struct Shared {
     pub files: Vec<(String, Found)>,
     index: HashMap<String, usize>,
     pub hints: Vec<Vec<(String, String)>>,
-    pub ops: Vec<&'static str>,
+    pub ops: Vec<String>,
     pub objects: Vec<Object>,
     pub communicators: Vec<Vec<[i64; 3]>>,
     object_index: HashMap<Object, i64>,
@@ -55,9 +55,9 @@ impl Shared {
     }
 
     /// The number of a function's name.
-    pub fn op(&mut self, op: &'static str) -> usize {
+    pub fn op(&mut self, op: &str) -> usize {
         let at = self.ops.iter().position(|known| *known == op).unwrap_or_else(|| {
-            self.ops.push(op);
+            self.ops.push(op.to_owned());
             self.ops.len() - 1
         });
         at

@@ -14,18 +14,22 @@ fn replay_code(dir: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_iotrace-bpf")).arg("replay-code").arg(dir).args(args).output().unwrap()
 }
 
+fn text_of(out: &Output) -> String {
+    text(&[out.stdout.as_slice(), out.stderr.as_slice()].concat())
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[test]
-fn a_program_of_a_trace_compiles_and_has_loops() {
+fn a_program_of_a_trace_compiles() {
     let work = tempfile::tempdir().unwrap();
     let out = work.path().join("out");
     let made = replay_code(&fixture("mpi_hdf5"), &["--keep-time", "-o", out.to_str().unwrap()]);
     assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
     let source = fs::read_to_string(out.join("replay.c")).unwrap();
-    for part in ["for (long long i = 0;", "H5Dwrite", "rank", "think("] {
+    for part in ["H5Dwrite", "64 * rank", "think(", "static void ranks_from_0(void)"] {
         assert!(source.contains(part), "{part} in {source}");
     }
     let readme = fs::read_to_string(out.join("README.md")).unwrap();
@@ -37,6 +41,34 @@ fn a_program_of_a_trace_compiles_and_has_loops() {
     let again = replay_code(&fixture("mpi_hdf5"), &["-o", out.to_str().unwrap()]);
     assert_eq!(again.status.code(), Some(125));
     assert!(text(&again.stderr).contains("cannot make the directory"), "{}", text(&again.stderr));
+}
+
+#[test]
+fn a_description_becomes_a_program_of_each_interface() {
+    let work = tempfile::tempdir().unwrap();
+    let description = work.path().join("field.toml");
+    for interface in ["posix", "mpiio", "hdf5", "pnetcdf", "netcdf"] {
+        let text = format!(
+            "interface = '{interface}'\nranks = 4\nfile = 'field.dat'\n[[variable]]\nname = 'field'\n\
+             dims = [64, 32]\ndecomposition = [2, 2]\npattern = ['write', 'read']\ncollective = true\n"
+        );
+        fs::write(&description, text).unwrap();
+        let out = work.path().join(interface);
+        let made = replay_code(&description, &["-o", out.to_str().unwrap()]);
+        assert_eq!(made.status.code(), Some(0), "{}", text_of(&made));
+        let cc = format!("CC={}", programs::openmpi("mpicc"));
+        let compiled = Command::new("make").arg("-C").arg(&out).arg(cc).output().unwrap();
+        assert!(compiled.status.success(), "{}", text_of(&compiled));
+        let ran = Command::new(programs::openmpi("mpirun"))
+            .args(["--allow-run-as-root", "--oversubscribe", "-np", "4"])
+            .arg(out.join("replay"))
+            .arg(&out)
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{}", text_of(&ran));
+        let least = if interface.contains("netcdf") || interface == "hdf5" { 64 * 32 * 8 + 1 } else { 64 * 32 * 8 };
+        assert!(out.join("field.dat").metadata().unwrap().len() >= least, "{interface}");
+    }
 }
 
 #[test]

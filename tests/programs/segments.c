@@ -2,7 +2,6 @@
  * Blocks of all ranks in turn in one file, as IOR writes segments, and a file of each rank: `segments posix|mpiio DIR`. What a
  * generated program (`replay-code`) is compared with.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>

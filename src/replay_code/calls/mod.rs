@@ -130,7 +130,7 @@ pub fn parts(function: usize) -> Option<(&'static Row, usize)> {
 
 /// The row of a function.
 pub fn named(op: &str) -> Option<usize> {
-    rows().position(|row| row.ops.contains(&op))
+    rows().position(|row| row.covers(op))
 }
 
 /// The rows of a call of a layer, with their numbers.

@@ -43,7 +43,10 @@ fn calls(data: &Data, dir: &Path, layer: Layer) -> BTreeMap<i32, Vec<Call>> {
     let mut ranks = BTreeMap::<i32, Vec<Call>>::new();
     for span in spans {
         let Some(name) = data.path(span).and_then(|path| path.strip_prefix(dir).ok()) else { continue };
-        if !matches!(span.kind, Kind::Open | Kind::Close | Kind::Read | Kind::Write | Kind::Sync | Kind::Seek) {
+        // Objects of HDF5 may be opened and made by other functions of the same effect.
+        let other = layer == Layer::Hdf5 && span.kind == Kind::Open;
+        if other || !matches!(span.kind, Kind::Open | Kind::Close | Kind::Read | Kind::Write | Kind::Sync | Kind::Seek)
+        {
             continue;
         }
         let object = span.object_id.map(|id| data.objects[&id].name.clone()).unwrap_or_default();
