@@ -18,6 +18,8 @@ use crate::vocabulary::Layer;
 
 /// Bytes of a description.
 const LONGEST: u64 = 1 << 20;
+/// Calls for one pattern of a variable, of all ranks.
+const CALLS_MAX: i64 = 1 << 24;
 const RANKS_MAX: i64 = 1 << 20;
 /// Variable of the file; those of datasets follow.
 const FILE: i64 = 0;
@@ -188,7 +190,7 @@ fn check(variable: &Variable, ranks: i64) -> Result<()> {
         "{name}: dims are too large"
     );
     ensure!(matches!(variable.element, 1 | 2 | 4 | 8), "{name}: an element has 1, 2, 4 or 8 bytes");
-    ensure!(variable.steps > 0, "{name}: steps are 1 or more");
+    ensure!((1..=CALLS_MAX).contains(&variable.steps), "{name}: steps are from 1 to {CALLS_MAX}");
     ensure!(decomposition.len() == dims.len(), "{name}: decomposition has as many numbers as dims");
     ensure!(
         total(decomposition) == ranks,
@@ -282,7 +284,14 @@ impl Writer<'_> {
         let whole = count.iter().zip(&variable.dims).rev().take_while(|(count, dim)| count == dim).count();
         let outer = count.len().saturating_sub(whole + 1);
         let bytes = total(&count[outer..]).saturating_mul(variable.element);
-        for row in 0..total(&count[..outer]) {
+        let rows = total(&count[..outer]);
+        let calls = rows.saturating_mul(variable.steps).saturating_mul(total(&variable.decomposition));
+        ensure!(
+            calls <= CALLS_MAX,
+            "{}: more than {CALLS_MAX} calls; fewer parts of rows, or fewer steps",
+            variable.name
+        );
+        for row in 0..rows {
             let (mut left, mut at) = (row, start.clone());
             for d in (0..outer).rev() {
                 at[d] += left % count[d];
@@ -386,6 +395,7 @@ mod tests {
             ("dims = [64, 32]", "dims = [64, 33]"),
             ("dims = [64, 32]", "dims = [64]"),
             ("dims = [64, 32]", "dims = [9223372036854775807, 9223372036854775807]"),
+            ("dims = [64, 32]", "dims = [1_000_000_000, 32]"),
             ("name", "nam"),
         ] {
             let text = format!("interface = 'posix'\n{}", FIELD.replacen(text, why, 1));

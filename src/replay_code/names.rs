@@ -34,7 +34,7 @@ pub fn is_system(path: &str) -> bool {
         || path.split('/').any(|part| part.starts_with("ompi.") || part == ".deps")
 }
 
-/// Names below a directory: without what all paths begin with, every part a plain file name.
+/// Names below a directory, one for each path: without what all paths begin with, every part a plain file name.
 pub fn below(paths: &[String]) -> Vec<String> {
     let parts: Vec<Vec<&str>> =
         paths.iter().map(|path| path.split('/').filter(|part| !part.is_empty()).collect()).collect();
@@ -48,7 +48,7 @@ pub fn below(paths: &[String]) -> Vec<String> {
 fn plain(parts: &[&str], number: usize) -> String {
     let name = parts.iter().map(|part| escaped(part)).collect::<Vec<_>>().join("/");
     let too_long = name.split('/').any(|part| part.len() > LONGEST) || name.len() > 2048;
-    if name.is_empty() || too_long { format!("file{number}") } else { name }
+    if name.is_empty() || too_long { format!("%file{number}") } else { name }
 }
 
 /// One part of a path: letters, digits and `._-`, other bytes as `%NN`; never `.` or `..`.
