@@ -276,7 +276,7 @@ fn put_together(step: &Step, most: &mut i64) -> Option<Vec<Step>> {
         let own = arg.steps.iter().find(|(of, _)| of == depth).map(|(_, step)| step);
         if Some(number) == at(Arg::Offset) { own == Some(&Value::Same(bytes)) } else { own.is_none() }
     });
-    let together = count.min(&(LARGEST / bytes)).to_owned();
+    let together = (*count).min(LARGEST / bytes);
     if !follows || together < 2 {
         return None;
     }

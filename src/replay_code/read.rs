@@ -19,8 +19,10 @@ use crate::vocabulary::{Kind, Layer, flag};
 
 /// The layers that programs are generated for, the highest first.
 pub const LAYERS: [Layer; 5] = [Layer::Netcdf, Layer::Pnetcdf, Layer::Hdf5, Layer::Mpiio, Layer::Syscall];
-/// Calls of a rank that are kept until all that began before them are read: more than a row group has.
+/// Calls that are kept until all that began before them are read: of a rank more than a row group has, of many ranks fewer.
 const WINDOW: usize = 1 << 17;
+const WINDOW_LEAST: usize = 1 << 12;
+const WINDOW_OF_ALL: usize = 1 << 19;
 
 /// What is asked for.
 pub struct Choice<'a> {
@@ -46,7 +48,8 @@ pub fn read(source: &mut dyn Source, choice: &Choice<'_>) -> Result<Program> {
     described.ranks = ranks;
     let mut shared = Shared::of(described.used(&used, layer));
     let barriers = layer == Layer::Syscall && has_barriers(&counted, &processes, ranks, &mut shared);
-    let mut streams: Vec<Stream> = (0..ranks).map(|rank| Stream::new(rank, choice.limit)).collect();
+    let window = (WINDOW_OF_ALL / ranks.max(1)).clamp(WINDOW_LEAST, WINDOW);
+    let mut streams: Vec<Stream> = (0..ranks).map(|rank| Stream::new(rank, window, choice.limit)).collect();
     source.spans(&mut |span| {
         let Some(stream) = processes.get(&span.process_ix).and_then(|rank| streams.get_mut(*rank)) else {
             return Ok(());
@@ -196,19 +199,20 @@ fn has_barriers(counted: &Counted, processes: &BTreeMap<i32, usize>, ranks: usiz
 /// The calls of a rank in the order in which they began.
 struct Stream {
     window: BTreeMap<(i64, i64), Span>,
+    kept: usize,
     rank: Rank,
     /// When the last call ended, and when it began.
     last: Option<(i64, i64)>,
 }
 
 impl Stream {
-    fn new(number: usize, limit: usize) -> Self {
-        Self { window: BTreeMap::new(), rank: Rank::new(number, limit), last: None }
+    fn new(number: usize, kept: usize, limit: usize) -> Self {
+        Self { window: BTreeMap::new(), kept, rank: Rank::new(number, limit), last: None }
     }
 
     fn add(&mut self, span: &Span, described: &Described, shared: &mut Shared) -> Result<()> {
         self.window.insert((span.start_ns, span.span_id), span.clone());
-        if self.window.len() > WINDOW
+        if self.window.len() > self.kept
             && let Some((_, first)) = self.window.pop_first()
         {
             self.make(&first, described, shared)?;
@@ -240,7 +244,7 @@ impl Stream {
         if span.start_ns < began {
             shared
                 .notes
-                .insert("Some calls lasted so long that they may be replayed later than they were made.".into());
+                .insert("Some calls lasted so long, or are so far apart in the dataset, that they may be replayed later than they were made.".into());
         }
         let think = Think::of(span.start_ns.saturating_sub(ended).max(0));
         if span.layer != described.layer {
