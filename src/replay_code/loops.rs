@@ -1,5 +1,5 @@
-//! Finds loops in a stream of calls while it is read: a sequence that comes three times, each time with arguments that grew
-//! by the same steps, is a loop; so are sequences of loops.
+//! Finds loops in a stream of calls while it is read: a sequence that comes three times, each time with arguments that
+//! grew by the same steps, is a loop; so are sequences of loops.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 

@@ -1,5 +1,5 @@
-//! What ranks have in common: ranks with the same loops and calls are one group, in which each number is the same on all, an
-//! affine function of the rank, or in a table.
+//! What ranks have in common: ranks with the same loops and calls are one group, in which each number is the same on all,
+//! an affine function of the rank, or in a table.
 
 use crate::HashMap;
 use crate::replay_code::program::{Node, Think};

@@ -19,7 +19,8 @@ use crate::vocabulary::{Kind, Layer, flag};
 
 /// The layers that programs are generated for, the highest first.
 pub const LAYERS: [Layer; 5] = [Layer::Netcdf, Layer::Pnetcdf, Layer::Hdf5, Layer::Mpiio, Layer::Syscall];
-/// Calls that are kept until all that began before them are read: of a rank more than a row group has, of many ranks fewer.
+/// Calls that are kept until all that began before them are read: of a rank more than a row group has, of many ranks
+/// fewer.
 const WINDOW: usize = 1 << 17;
 const WINDOW_LEAST: usize = 1 << 12;
 const WINDOW_OF_ALL: usize = 1 << 19;

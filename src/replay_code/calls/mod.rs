@@ -44,7 +44,7 @@ pub enum Arg {
     Container,
     /// Bytes of an element in memory.
     ElementSize,
-    /// How many elements, and the number of their type in NetCDF.
+    /// How many elements, and the number of their type in `NetCDF`.
     Elements,
     Type,
     /// 1: the transfer is collective.
@@ -95,7 +95,7 @@ fn rows() -> impl Iterator<Item = &'static Row> {
     TABLES.into_iter().flatten()
 }
 
-/// Types in names of functions of NetCDF: their bytes and their numbers.
+/// Types in names of functions of `NetCDF`: their bytes and their numbers.
 const TYPES: &[(&str, i64, i64)] = &[
     ("schar", 1, 1),
     ("text", 1, 2),
