@@ -78,18 +78,26 @@ fn apply(mend: Mend, program: &mut Program, groups: &mut [Group]) -> bool {
         // Ranks in several groups make different calls: a collective one could wait for ever.
         Mend::Collective if groups.len() != 1 || !opened_by_all(&groups[0].steps) => {}
         Mend::Collective => {
-            groups.iter_mut().for_each(|group| changed |= collective(&mut group.steps, &mut program.ops));
+            for group in groups {
+                changed |= collective(&mut group.steps, &mut program.ops);
+            }
         }
         // So could flushes of MPI-IO and HDF5.
         Mend::FlushOnce if groups.len() != 1 && program.layer != Layer::Syscall => {}
         Mend::FlushOnce => {
-            groups.iter_mut().for_each(|group| changed |= flush_once(&mut group.steps));
+            for group in groups {
+                changed |= flush_once(&mut group.steps);
+            }
         }
         Mend::FlushAtClose => {
-            groups.iter_mut().for_each(|group| changed |= flush_at_close(&mut group.steps));
+            for group in groups {
+                changed |= flush_at_close(&mut group.steps);
+            }
         }
         Mend::Buffer => {
-            groups.iter_mut().for_each(|group| changed |= buffer(&mut group.steps, &mut program.buffer));
+            for group in groups {
+                changed |= buffer(&mut group.steps, &mut program.buffer);
+            }
         }
         Mend::Hints(hints) => {
             let own = |list: &[(&str, &str)]| {
@@ -98,7 +106,9 @@ fn apply(mend: Mend, program: &mut Program, groups: &mut [Group]) -> bool {
             program.hints.iter_mut().for_each(|set| set.extend(own(hints)));
             program.hints.push(own(hints));
             let new = program.hints.len() as i64;
-            groups.iter_mut().for_each(|group| changed |= hint(&mut group.steps, new));
+            for group in groups {
+                changed |= hint(&mut group.steps, new);
+            }
         }
         Mend::Switch(name, value) if program.layer == Layer::Hdf5 || name == "NO_FILL" => {
             changed = program.switches.insert(name, value).is_none();

@@ -78,7 +78,7 @@ fn write() -> Vec<Pattern> {
 /// The functions of an interface.
 struct Functions {
     create: &'static str,
-    /// How it is created: H5F_ACC_TRUNC, NC_64BIT_DATA, NC_NETCDF4.
+    /// How it is created: `H5F_ACC_TRUNC`, `NC_64BIT_DATA`, `NC_NETCDF4`.
     mode: i64,
     define: Option<&'static str>,
     end_define: Option<&'static str>,

@@ -56,11 +56,10 @@ impl Shared {
 
     /// The number of a function's name.
     pub fn op(&mut self, op: &str) -> usize {
-        let at = self.ops.iter().position(|known| *known == op).unwrap_or_else(|| {
+        self.ops.iter().position(|known| *known == op).unwrap_or_else(|| {
             self.ops.push(op.to_owned());
             self.ops.len() - 1
-        });
-        at
+        })
     }
 
     pub fn object(&mut self, object: &Object) -> i64 {
