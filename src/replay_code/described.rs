@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use anyhow::{Result, ensure};
+use glob::Pattern;
 
 use crate::HashMap;
 use crate::analysis::source::Source;
 use crate::replay_code::names::is_system;
-use crate::replay_code::read::Choice;
 use crate::rows::{self, Handle, Span};
 use crate::vocabulary::{Kind, Layer};
 
@@ -15,6 +15,15 @@ use crate::vocabulary::{Kind, Layer};
 const NESTED_MAX: usize = 64;
 /// Opens and files that are kept in memory.
 const DESCRIBED_MAX: usize = 1 << 22;
+
+/// What is asked for.
+pub struct Choice<'a> {
+    pub layer: Option<Layer>,
+    /// Only files whose path fits one of these.
+    pub files: &'a [Pattern],
+    /// Calls of a rank outside of loops.
+    pub limit: usize,
+}
 
 /// Paths and files that calls of a layer are about.
 pub type Used = HashSet<(Layer, Option<i32>, Option<i32>)>;

@@ -51,7 +51,7 @@ pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
         return Ok(Vec::new());
     }
     let mut datasets = Union::open(dir)?;
-    let choice = read::Choice { layer: wish.layer, files: wish.files, limit: wish.limit };
+    let choice = described::Choice { layer: wish.layer, files: wish.files, limit: wish.limit };
     let mut program = read::read(&mut datasets, &choice)?;
     let mut groups = ranks::group(&program.ranks);
     let mended = if wish.advise {

@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail, ensure};
-use glob::Pattern;
 
 use crate::HashMap;
 use crate::analysis::nesting::Nesting;
 use crate::analysis::source::Source;
 use crate::replay_code::calls::{BARRIER, function, of};
-use crate::replay_code::described::{Described, Used, describe, has_objects};
+use crate::replay_code::described::{Choice, Described, Used, describe, has_objects};
 use crate::replay_code::names::below;
 use crate::replay_code::program::{Call, File, Node, Program, Think};
 use crate::replay_code::rank::Rank;
@@ -24,15 +23,6 @@ pub const LAYERS: [Layer; 5] = [Layer::Netcdf, Layer::Pnetcdf, Layer::Hdf5, Laye
 const WINDOW: usize = 1 << 17;
 const WINDOW_LEAST: usize = 1 << 12;
 const WINDOW_OF_ALL: usize = 1 << 19;
-
-/// What is asked for.
-pub struct Choice<'a> {
-    pub layer: Option<Layer>,
-    /// Only files whose path fits one of these.
-    pub files: &'a [Pattern],
-    /// Calls of a rank outside of loops.
-    pub limit: usize,
-}
 
 /// # Errors
 /// When the dataset cannot be read, has no such calls, or more of them than the limits allow.
