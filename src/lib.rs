@@ -23,6 +23,7 @@ pub mod probes;
 pub mod query;
 pub mod record;
 pub mod replay;
+pub mod replay_code;
 pub mod rows;
 pub mod rules;
 pub mod runs;

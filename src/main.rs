@@ -9,7 +9,9 @@ use iotrace_bpf::record::job::ranks;
 use iotrace_bpf::record::{self, TOOL_FAILED};
 use iotrace_bpf::text::message;
 use iotrace_bpf::usage::{WrongUsage, wrong};
-use iotrace_bpf::{cli, compare, config, doctor, export, manual, probes, query, replay, rules, runs, sql, top};
+use iotrace_bpf::{
+    cli, compare, config, doctor, export, manual, probes, query, replay, replay_code, rules, runs, sql, top,
+};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -148,6 +150,11 @@ fn show(action: &Action) -> anyhow::Result<u8> {
                 eprintln!("iotrace-bpf: {}", message(&warning));
             }
             return Ok(0);
+        }
+        Action::ReplayCode(args) => {
+            for note in replay_code::run(&args.dir, &args.wish())? {
+                eprintln!("iotrace-bpf: {}", message(&note));
+            }
         }
         Action::Rules { action } => rules::run(action.as_ref(), &mut out)?,
         Action::Repair { dir } => export::reading::repair::run(dir, &mut out)?,

@@ -4,6 +4,7 @@ pub mod detail;
 pub mod help;
 pub mod look;
 mod query;
+mod replay_code;
 pub mod top;
 pub mod trigger;
 mod values;
@@ -16,6 +17,7 @@ use crate::catalog::Phase;
 use crate::cli::detail::Detail;
 use crate::cli::look::ReportArgs;
 use crate::cli::query::QueryArgs;
+use crate::cli::replay_code::ReplayCodeArgs;
 use crate::cli::top::TopArgs;
 use crate::cli::trigger::Trigger;
 use crate::cli::values::{
@@ -380,6 +382,8 @@ pub enum Action {
         #[arg(long, value_enum, default_value_t)]
         weight: Weight,
     },
+    /// A program in C that makes the I/O of a trace
+    ReplayCode(ReplayCodeArgs),
     /// What the report looks for: causes, advice
     Rules {
         #[command(subcommand)]

@@ -23,6 +23,7 @@ mod packages;
 mod perfetto;
 mod python;
 mod query;
+mod replay_code;
 mod report;
 mod report_figures;
 mod report_sql;

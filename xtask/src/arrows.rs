@@ -16,7 +16,7 @@ const ROWS: &[&[&str]] = &[
     &["export"],
     &["summary", "metrics", "compare", "runs"],
     &["cluster"],
-    &["batch", "query", "tui"],
+    &["batch", "query", "replay_code", "tui"],
     &["cli"],
     &["config", "manual", "probes", "rules"],
     &["doctor"],

@@ -11,6 +11,7 @@ mod metrics;
 mod monitoring;
 mod output;
 mod packages;
+mod replay_code;
 mod rows;
 mod service;
 mod slow_stacks;

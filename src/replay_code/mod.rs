@@ -1,0 +1,105 @@
+//! `replay-code`: from a recorded trace, or a description, a program in C that makes the I/O.
+
+mod advise;
+mod calls;
+mod described;
+mod description;
+mod emit;
+mod loops;
+mod names;
+mod program;
+mod rank;
+mod ranks;
+mod read;
+mod readme;
+mod select;
+mod shared;
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use glob::Pattern;
+
+use crate::export::report::{Source as _, Union, build};
+use crate::replay_code::program::Program;
+use crate::replay_code::ranks::Group;
+use crate::vocabulary::Layer;
+
+/// What is asked for.
+#[derive(Debug)]
+pub struct Wish<'a> {
+    pub layer: Option<Layer>,
+    pub files: &'a [Pattern],
+    pub keep_time: bool,
+    /// Change what findings advise to change.
+    pub advise: bool,
+    pub limit: usize,
+    /// A new directory.
+    pub output: &'a Path,
+}
+
+/// Writes the program of the datasets in `dir`, and returns what the user should know.
+///
+/// # Errors
+/// When there is no dataset, nothing in it can be replayed, or the program cannot be written.
+pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
+    if dir.extension().is_some_and(|extension| extension == "toml") && dir.is_file() {
+        let program = description::read(dir, wish.limit)?;
+        write_all(dir, wish, &program, (&ranks::group(&program.ranks), None))?;
+        return Ok(Vec::new());
+    }
+    let mut datasets = Union::open(dir)?;
+    let choice = described::Choice { layer: wish.layer, files: wish.files, limit: wish.limit };
+    let mut program = read::read(&mut datasets, &choice)?;
+    let mut groups = ranks::group(&program.ranks);
+    let mended = if wish.advise {
+        let report = build(&mut datasets)?;
+        let rules: Vec<&str> = report.findings.findings.iter().map(|finding| finding.rule).collect();
+        Some(advise::advise(&mut program, &mut groups, &rules))
+    } else {
+        None
+    };
+    write_all(dir, wish, &program, (&groups, mended.as_deref()))?;
+    let mut notes = datasets.warnings();
+    let left_out: i64 = program.left_out.values().sum();
+    if left_out > 0 {
+        notes.push(format!("{left_out} calls are not in the program: see {}", wish.output.join("README.md").display()));
+    }
+    Ok(notes)
+}
+
+fn write_all(
+    dir: &Path,
+    wish: &Wish<'_>,
+    program: &Program,
+    (groups, mended): (&[Group], Option<&[String]>),
+) -> Result<()> {
+    let interface = emit::interface(program.layer)?;
+    fs::create_dir(wish.output).with_context(|| format!("cannot make the directory {}", wish.output.display()))?;
+    for (name, text) in [
+        ("replay.c", emit::source(program, groups, &interface, wish.keep_time)),
+        ("replay.h", emit::header(&interface)),
+        ("Makefile", readme::makefile(program, &interface)),
+        ("README.md", readme::readme(dir, program, &interface, (wish.keep_time, mended))),
+    ] {
+        write(&wish.output.join(name), &text)?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    let mut file = File::create_new(path).with_context(|| format!("cannot create {}", path.display()))?;
+    file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// A layer by the name on the command line: that of the interface, or of the layer.
+///
+/// # Errors
+/// When there is none that programs are generated for.
+pub fn layer(name: &str) -> Result<Layer, String> {
+    let known = read::LAYERS.map(|layer| if layer == Layer::Syscall { "posix".to_owned() } else { layer.to_string() });
+    let at = known.iter().position(|known| known == name);
+    at.map(|at| read::LAYERS[at]).ok_or_else(|| format!("interfaces are {}", known.join(", ")))
+}

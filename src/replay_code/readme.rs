@@ -1,0 +1,118 @@
+//! README and Makefile of a generated program.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::replay_code::emit::Interface;
+use crate::replay_code::names::comment;
+use crate::replay_code::program::Program;
+use crate::vocabulary::Layer;
+
+/// Files that are listed.
+const FILES: usize = 100;
+
+pub fn makefile(program: &Program, interface: &Interface) -> String {
+    let (mut flags, mut libraries) = (String::new(), String::new());
+    if !interface.packages.is_empty() {
+        let packages = interface.packages.join(" ");
+        // Debian's own flags of NetCDF lead to the headers of the library without MPI.
+        flags = format!(
+            " -I$(shell pkg-config --variable=prefix {packages})/include $(shell pkg-config --cflags {packages})"
+        );
+        libraries = format!(" $(shell pkg-config --libs {packages})");
+    }
+    format!(
+        "# `make`, and `make run DIR=DIRECTORY`.\n\
+         CC = mpicc\nMPIRUN = mpirun\nCFLAGS = -std=gnu11 -O2 -Wall -Wextra -Werror{flags}\nLDLIBS ={libraries}\nDIR = data\n\n\
+         replay: replay.c replay.h\n\t$(CC) $(CFLAGS) -o $@ replay.c $(LDLIBS)\n\n\
+         run: replay\n\tmkdir -p $(DIR)\n\t./replay -p $(DIR)\n\t$(MPIRUN) -n {ranks} ./replay $(DIR)\n\n\
+         clean:\n\trm -f replay\n\n.PHONY: run clean\n",
+        ranks = program.ranks.len()
+    )
+}
+
+/// `mended`: what was changed as findings advise.
+pub fn readme(
+    dir: &Path,
+    program: &Program,
+    interface: &Interface,
+    (keep_time, mended): (bool, Option<&[String]>),
+) -> String {
+    let mut text = format!(
+        "# I/O of {}\n\nMade by `iotrace-bpf replay-code`. The program makes the calls of the trace at the interface {}, \
+         with {} processes{}.\n\n```\nmake\n./replay -p DIRECTORY                  # makes the files that the calls need, \
+         and removes those of an earlier run\nmpirun -n {} ./replay DIRECTORY         # the calls\n```\n\n",
+        comment(&dir.display().to_string()),
+        interface.name,
+        program.ranks.len(),
+        if keep_time { " and the mean time between them" } else { ", one after the other" },
+        program.ranks.len()
+    );
+    text.push_str("## Files\n\n| file below the directory | bytes before | in the trace |\n|---|---|---|\n");
+    for file in program.files.iter().take(FILES) {
+        let found = file.found.map_or_else(|| "made by the calls".into(), |bytes| bytes.to_string());
+        _ = writeln!(text, "| `{}` | {found} | `{}` |", cell(&file.name), cell(&file.path));
+    }
+    if program.files.len() > FILES {
+        _ = writeln!(text, "\n{} more are in `replay.c`.", program.files.len() - FILES);
+    }
+    text.push_str("\n## Calls\n\n| call | replayed |\n|---|---|\n");
+    for (op, calls) in &program.calls {
+        _ = writeln!(text, "| `{op}` | {calls} |");
+    }
+    if !program.left_out.is_empty() {
+        text.push_str("\nNot replayed:\n\n| call | calls |\n|---|---|\n");
+        for (op, calls) in &program.left_out {
+            _ = writeln!(text, "| {op} | {calls} |");
+        }
+    }
+    if let Some(mended) = mended {
+        text.push_str("\n## What was changed for findings of the report\n\n");
+        let none = ["Nothing: the report has no findings.".to_owned()];
+        for line in if mended.is_empty() { &none } else { mended } {
+            _ = writeln!(text, "- {line}");
+        }
+    }
+    text.push_str("\n## What differs from the traced program\n\n");
+    let always = [
+        "Data: the trace has no contents; each rank writes its own letter, and files that were there before have zeros.",
+        "Threads of a process make their calls one after the other, in the order in which they began.",
+        "Barriers are where ranks made collective calls; other messages between ranks are not in the trace.",
+    ];
+    let notes = program.notes.iter().map(String::as_str);
+    for line in always.into_iter().chain(of_layer(program.layer).iter().copied()).chain(notes) {
+        _ = writeln!(text, "- {line}");
+    }
+    text
+}
+
+fn cell(text: &str) -> String {
+    comment(text).replace('|', "\\|")
+}
+
+/// What the trace lacks of a layer, and what is taken instead.
+fn of_layer(layer: Layer) -> &'static [&'static str] {
+    match layer {
+        Layer::Mpiio => &[
+            "Elementary and file types of views: explicit offsets count bytes. Where displacements grow \
+             with the rank, views have blocks of that size in turn, else all bytes.",
+            "Types in memory: all data is `MPI_BYTE` in one piece. Seeks count from the beginning (`MPI_SEEK_SET`).",
+        ],
+        Layer::Netcdf | Layer::Pnetcdf => &[
+            "Types in the file: elements of 4 and 8 bytes are `float` and `double`, of 1 and 2 integers or text.",
+            "Selections: blocks of as many elements; strides, maps and lists of pieces are not in the trace.",
+            "Dimensions: they have the lengths of the variables, other names (`dim_LENGTH`), and none is unlimited.",
+            "Files that were there before have the variables that the program used, without attributes and data.",
+        ],
+        Layer::Hdf5 => &[
+            "Types: elements of 4 and 8 bytes are `float` and `double`, of 1 and 2 integers, others opaque.",
+            "Selections: blocks of as many elements, at the place that calls below show; strides and points are not in the trace.",
+            "Property lists: chunks, shuffle, deflate, checksum and collective transfers are kept, other properties are not.",
+            "Files that were there before have the objects that the program used, with no data written to them.",
+        ],
+        _ => &[
+            "Pieces of vectors (`readv`, `writev`): they have one piece.",
+            "Modes of new files (0644), of `fallocate` (0), advice (`POSIX_FADV_NORMAL`).",
+        ],
+    }
+}

@@ -1,0 +1,3 @@
+/* The same by NetCDF: `segments_nc4 DIR`. */
+#define NETCDF
+#include "segments_nc.c"
