@@ -251,6 +251,12 @@ fn collect(source: &mut dyn Source, only: &Only, aggregate: bool) -> Result<(Col
         trees.block(block);
         Ok(())
     })?;
+    if !aggregate && !only.is_restricted() {
+        source.block_bytes(&mut |part| {
+            all.findings.bytes(part);
+            Ok(())
+        })?;
+    }
     let nesting = std::mem::take(&mut all.nesting);
     all.chains.resolve(source, nesting, &|span| only.span(span), &mut |span| all.processes.ask(span))?;
     Ok((all, trees))

@@ -15,8 +15,8 @@ use crate::export::report::renumber::{Ids, Renumber};
 use crate::export::report::{Clock, NodeRow};
 use crate::export::{Dataset, Table};
 use crate::rows::{
-    Block, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
-    SEQ_BITS, Span, Stack,
+    Block, BlockBytes, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount,
+    Object, Process, SEQ_BITS, Span, Stack,
 };
 
 /// The columns that hold ids, by what they are ids of.
@@ -404,6 +404,10 @@ impl Source for Union {
 
     fn links(&mut self, each: Each<BlockLink>) -> Result<()> {
         self.rows(|row: BlockLink| each(&row))
+    }
+
+    fn block_bytes(&mut self, each: Each<BlockBytes>) -> Result<()> {
+        self.rows(|row: BlockBytes| each(&row))
     }
 
     fn files(&mut self, each: Each<File>) -> Result<()> {
