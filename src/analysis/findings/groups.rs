@@ -72,6 +72,10 @@ pub struct Known {
     /// Handles with `O_CREAT`, and the calls that opened them.
     pub creating: RoaringBitmap,
     pub creators: RoaringTreemap,
+    /// Handles with `O_APPEND`: the kernel gives each write its place.
+    pub appending: RoaringBitmap,
+    /// Files that are no data: standard streams, devices, those of /proc, libraries.
+    pub special: RoaringBitmap,
     /// Bytes of a file on one target of a parallel file system before the next.
     pub stripes: HashMap<i32, i64>,
 }
@@ -79,6 +83,7 @@ pub struct Known {
 /// `O_DSYNC`, which is part of `O_SYNC`.
 const O_DSYNC: i32 = 0o10_000;
 const O_CREAT: i32 = 0o100;
+const O_APPEND: i32 = 0o2000;
 /// What file systems keep together: pages, and their own blocks.
 const BLOCK: i64 = 4096;
 
@@ -87,6 +92,9 @@ impl Known {
         let has = |flag: i32| handle.layer == Layer::Syscall && handle.mode.is_some_and(|mode| mode & flag != 0);
         if has(O_DSYNC) {
             self.synced.insert(handle.handle_id as u32);
+        }
+        if has(O_APPEND) {
+            self.appending.insert(handle.handle_id as u32);
         }
         if has(O_CREAT) {
             self.creating.insert(handle.handle_id as u32);
@@ -97,6 +105,9 @@ impl Known {
     pub fn file(&mut self, file: &File) {
         if file.fstype.as_deref() == Some("overlay") {
             self.overlay.insert(file.file_id as u32);
+        }
+        if !["data", "temp"].contains(&file.role) || file.fstype.as_deref() == Some("devtmpfs") {
+            self.special.insert(file.file_id as u32);
         }
         if let Some(size) = file.stripe_size.filter(|size| *size > 0) {
             self.stripes.insert(file.file_id, size);
@@ -110,6 +121,13 @@ impl Known {
             Kind::Close => span.handle_id.is_some_and(|id| self.creating.contains(id as u32)),
             _ => false,
         }
+    }
+
+    /// Does a call choose the place of its data in a file itself?
+    fn places(&self, span: &Span) -> bool {
+        let appends = span.handle_id.is_some_and(|id| self.appending.contains(id as u32));
+        let special = span.file_id.is_some_and(|id| self.special.contains(id as u32));
+        !appends && !special
     }
 
     /// What of a file is kept together: a stripe, or a block.
@@ -211,7 +229,9 @@ impl Groups {
         let at = self.at(key);
         let met = self.meets(span);
         self.all[at].add(span, around.phase, met);
-        self.accesses.add(span, self.caller(span, own, collective));
+        if self.known.places(span) {
+            self.accesses.add(span, self.caller(span, own, collective));
+        }
         if changes_names(span) && span.file_id.is_some_and(|id| self.known.overlay.contains(id as u32)) {
             self.all[at].copied_up = self.all[at].copied_up.saturating_add(span.net_ns());
         }

@@ -16,7 +16,7 @@ use crate::vocabulary::{Kind, LAYERS, Layer};
 pub const DIRECT_MISALIGNED: Rule = Rule {
     id: "direct-misaligned",
     about: "direct reads or writes failed with EINVAL: memory, offset or size is no multiple of the device's block",
-    advice: "align all three (posix_memalign, statx with STATX_DIOALIGN tells to what), or open without O_DIRECT",
+    advice: "align all three (posix_memalign, statx with STATX_DIOALIGN has the sizes), or open without O_DIRECT",
     source: "open(2), O_DIRECT; Drishti P07; analysis rule A08",
     needs: &[Layer::Syscall],
     sums: false,

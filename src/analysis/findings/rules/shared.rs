@@ -43,9 +43,9 @@ fn conflicting_ranks(case: &mut Case) -> Vec<Found> {
             continue;
         }
         let how = match (conflicts.write_write, conflicts.read_write) {
-            (both, 0) => format!("{both} pairs of writes"),
-            (0, reads) => format!("{reads} pairs of a write and a read"),
-            (both, reads) => format!("{both} pairs of writes and {reads} of a write and a read"),
+            (both, 0) => format!("{both} x two writes"),
+            (0, reads) => format!("{reads} x a write and a read"),
+            (both, reads) => format!("{both} x two writes and {reads} x a write and a read"),
         };
         let (one, other) = conflicts.ranks;
         let most = bytes(conflicts.bytes);

@@ -54,7 +54,7 @@ pub const STDIO_BULK: Rule = Rule {
     sums: true,
     one_node: false,
     thresholds: &[
-        at_least("bytes", 33_554_432.0, "moved through stdio"),
+        at_least("bytes", 67_108_864.0, "moved through stdio"),
         at_least("size", 4096.0, "the mean size of a call is below this: larger ones pass the buffer by"),
         at_least("part", 0.5, "part of the time of these calls that is the library's own"),
         at_least("share", 0.2, "part of the run"),
