@@ -117,8 +117,8 @@ pub const CASES: &[Case] = &[
             "overlapping-ranks",
             "conflicting-ranks",
             "each of two ranks writes all pieces at the same places; each its own",
-            plain("{openmpi} -np 2 {bin}/case_ranks overlapping {dir}/file 64 65536"),
-            plain("{openmpi} -np 2 {bin}/case_ranks blocks {dir}/file 64 65536"),
+            plain("{openmpi} -np 2 {bin}/case_ranks overlapping {dir}/file 64 4096"),
+            plain("{openmpi} -np 2 {bin}/case_ranks blocks {dir}/file 64 4096"),
         )
     },
     Case {
