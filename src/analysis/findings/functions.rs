@@ -1,5 +1,7 @@
 //! Which function of the program made calls: the phase around them, or where their stack leaves kernel and libraries.
 
+use std::path::Path;
+
 use crate::HashMap;
 use crate::analysis::findings::group::Slow;
 
@@ -11,7 +13,8 @@ pub fn of_program(frames: &[String]) -> Option<&str> {
     frames.iter().map(String::as_str).find(|frame| {
         // `main+0x1c (app, app.c:12)`: the module is what stands first in the last parentheses.
         let module = frame.rsplit_once(" (").map_or("", |(_, rest)| rest.split([',', ')']).next().unwrap_or(""));
-        let library = module.ends_with(".so") || module.contains(".so.");
+        let is_so = Path::new(module).extension().is_some_and(|end| end.eq_ignore_ascii_case("so"));
+        let library = is_so || module.contains(".so.");
         !(module.is_empty() || module == "kernel" || module.starts_with('[') || library || frame.starts_with("0x"))
     })
 }

@@ -33,6 +33,8 @@ struct Thread {
 type Part = ((Layer, &'static str), bool);
 /// Operations that are remembered for what other threads do for them.
 const OPERATIONS_MAX: usize = 1 << 20;
+/// Accesses of ranks that are remembered for each group that is kept apart.
+const ACCESSES: usize = 4;
 /// Handles whose last transfer is remembered, and calls of phases.
 const REMEMBERED_MAX: usize = 1 << 17;
 
@@ -153,7 +155,7 @@ impl Groups {
             threads: HashMap::default(),
             operations: HashMap::default(),
             ends: Ends::default(),
-            accesses: Accesses::default(),
+            accesses: Accesses::limited(most.saturating_mul(ACCESSES)),
             last: HashMap::default(),
             phases: HashMap::default(),
             known: Known::default(),
@@ -183,7 +185,7 @@ impl Groups {
         self.threads.values_mut().for_each(|thread| thread.group = None);
         self.operations.clear();
         let (all, processes) = (std::mem::take(&mut self.all), std::mem::take(&mut self.processes));
-        let (index, accesses) = (std::mem::take(&mut self.index), std::mem::take(&mut self.accesses));
+        let (index, accesses) = (std::mem::take(&mut self.index), self.accesses.split());
         let phases = std::mem::take(&mut self.phases);
         Self { all, processes, index, accesses, phases, ..Self::limited(self.most) }
     }

@@ -9,10 +9,6 @@ use crate::vocabulary::{Kind, Layer};
 
 /// Ends of transfers inside a block that are remembered.
 const ENDS_MAX: usize = 1 << 19;
-/// Accesses of ranks to files that are remembered: the first ones of a run.
-const ACCESSES_MAX: usize = 1 << 18;
-/// Flushes, closes and locks that are remembered.
-const ORDERS_MAX: usize = 1 << 18;
 /// Pairs of accesses of one file that are compared.
 const PAIRS_MAX: usize = 1 << 20;
 
@@ -67,8 +63,10 @@ struct Access {
 }
 
 /// Accesses of ranks, and what orders them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Accesses {
+    /// So many accesses are remembered, the first ones of a run, and so many calls that order them.
+    most: usize,
     by_file: BTreeMap<i32, Vec<Access>>,
     count: usize,
     /// When a rank had flushed, closed or locked a file.
@@ -94,13 +92,24 @@ fn orders(span: &Span) -> bool {
 }
 
 impl Accesses {
+    pub fn limited(most: usize) -> Self {
+        Self { most, by_file: BTreeMap::new(), count: 0, ordered: BTreeMap::new(), orders: 0 }
+    }
+
+    /// Those so far: the next ones are of another time.
+    #[must_use]
+    pub fn split(&mut self) -> Self {
+        let next = Self::limited(self.most);
+        std::mem::replace(self, next)
+    }
+
     /// A system call of a rank, in a call of the program.
     pub fn add(&mut self, span: &Span, caller: Option<Caller>) {
         let (Some(rank), Some(file)) = (span.rank, span.file_id) else { return };
         if span.layer != Layer::Syscall || span.errno != 0 {
             return;
         }
-        if orders(span) && self.orders < ORDERS_MAX {
+        if orders(span) && self.orders < self.most {
             self.orders += 1;
             self.ordered.entry((file, rank)).or_default().push(span.end_ns());
         }
@@ -112,7 +121,7 @@ impl Accesses {
             let size = to.saturating_sub(from);
             !call.collective && call.kind == span.kind && if write { size <= call.asked } else { size == call.asked }
         });
-        if exact && self.count < ACCESSES_MAX {
+        if exact && self.count < self.most {
             self.count += 1;
             let (start, end) = (span.start_ns, span.end_ns());
             self.by_file.entry(file).or_default().push(Access { from, to, rank, start, end, write, library });
@@ -122,12 +131,12 @@ impl Accesses {
     /// Those of another time.
     pub fn merge(&mut self, later: &Self) {
         for (file, accesses) in &later.by_file {
-            let room = ACCESSES_MAX.saturating_sub(self.count).min(accesses.len());
+            let room = self.most.saturating_sub(self.count).min(accesses.len());
             self.by_file.entry(*file).or_default().extend(&accesses[..room]);
             self.count += room;
         }
         for (key, times) in &later.ordered {
-            let room = ORDERS_MAX.saturating_sub(self.orders).min(times.len());
+            let room = self.most.saturating_sub(self.orders).min(times.len());
             self.ordered.entry(*key).or_default().extend(&times[..room]);
             self.orders += room;
         }
@@ -140,7 +149,7 @@ impl Accesses {
             let ranks: BTreeSet<i32> = accesses.iter().map(|access| access.rank).collect();
             if ranks.len() > 1 && accesses.iter().any(|access| access.write) {
                 let found = self.of_file(*file, accesses);
-                if found.write_write + found.read_write > 0 {
+                if found.pairs() > 0 {
                     all.insert(*file, found);
                 }
             }
@@ -178,7 +187,7 @@ impl Accesses {
             return true;
         }
         // What was read before it was overwritten was right.
-        if !first.write || !(a.library && b.library) {
+        if !(first.write && a.library && b.library) {
             return false;
         }
         let times = self.ordered.get(&(file, first.rank));
@@ -187,6 +196,10 @@ impl Accesses {
 }
 
 impl Conflicts {
+    pub const fn pairs(&self) -> i64 {
+        self.write_write.saturating_add(self.read_write)
+    }
+
     fn add(&mut self, a: &Access, b: &Access) {
         let pairs = if a.write && b.write { &mut self.write_write } else { &mut self.read_write };
         *pairs = pairs.saturating_add(1);

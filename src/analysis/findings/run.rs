@@ -188,7 +188,7 @@ impl Others {
     #[must_use]
     pub fn split(&mut self) -> Self {
         let (bytes, swap) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.swap));
-        let (reads, written) = (std::mem::take(&mut self.reads), std::mem::take(&mut self.written));
+        let (reads, written) = (std::mem::take(&mut self.reads), self.written.split());
         Self { bytes, swap, reads, written, names: self.names.clone(), ..Self::default() }
     }
 

@@ -60,8 +60,8 @@ fn written(rank: i32, seq: u32, (offset, bytes): (i64, i64), start: i64, ms: i64
 }
 
 /// All of the time of a call waits for a device.
-fn for_device(span: Span) -> Span {
-    Span { cpu_ns: Some(0), device_ns: Some(span.dur_ns), ..span }
+fn for_device(span: &Span) -> Span {
+    Span { cpu_ns: Some(0), device_ns: Some(span.dur_ns), ..span.clone() }
 }
 
 /// A request, and the bytes of a file of process 1 in it.
@@ -192,7 +192,7 @@ fn pieces_of_ranks_that_meet_inside_pages_are_found_where_they_wait() {
     let made = |size: i64, waits: bool| {
         let piece = move |n: i64, rank: i32| {
             let span = written(rank, n as u32, ((n * 4 + i64::from(rank)) * size, size), n * 2, 2);
-            if waits { for_device(span) } else { span }
+            if waits { for_device(&span) } else { span }
         };
         let spans = (0..100).flat_map(|n| (0..4).map(move |rank| piece(n, rank)));
         Made::of(spans).find_one("misaligned-shared", 1000)
@@ -229,11 +229,10 @@ fn files_of_their_own_are_found_where_ranks_create_them_for_long() {
         let (mut rows, mut spans) = (Vec::new(), Vec::new());
         for (rank, n) in (0..ranks).flat_map(|rank| (0..files).map(move |n| (rank, n))) {
             let (seq, at, file) = (n as u32 * 2, n * (ms + 1), n as i32 * ranks + rank + 1);
-            let rank = Some(rank);
-            let open = call(rank.unwrap() as u32 + 1, seq, ("openat", Kind::Open), at, ms);
+            let open = call(rank as u32 + 1, seq, ("openat", Kind::Open), at, ms);
             rows.push(Row::Handle(Handle { open_span_id: Some(open.span_id), mode: Some(0o101), ..handle(file) }));
-            let write = written(rank.unwrap(), seq + 1, (0, 100), at + ms, 1);
-            spans.extend([Span { rank, file_id: None, ..open }, Span { file_id: Some(file), ..write }]);
+            let write = written(rank, seq + 1, (0, 100), at + ms, 1);
+            spans.extend([Span { rank: Some(rank), file_id: None, ..open }, Span { file_id: Some(file), ..write }]);
         }
         Made { rows, ..Made::of(spans) }.find_one("file-per-process", 1000)
     };
@@ -336,11 +335,13 @@ fn reads_beside_own_write_back_are_found_where_they_take_longer() {
             let beside = (100..200).contains(&n);
             let ms = if beside { beside_ms } else { 2 };
             let read = call(1, n as u32, ("read", Kind::Read), n * 10, ms);
-            spans.push(for_device(Span { bytes: Some(100 << 10), req_bytes: Some(100 << 10), ..read }));
+            spans.push(for_device(&Span { bytes: Some(100 << 10), req_bytes: Some(100 << 10), ..read }));
             blocks.push(request(n, ("read", "sync"), (n * 10, ms), 100 << 10));
             if beside {
                 let (block, mut parts) = request(1000 + n, ("write", "writeback"), (n * 10, 5), 1 << 20);
-                parts.iter_mut().for_each(|part| part.process_ix = owner);
+                for part in &mut parts {
+                    part.process_ix = owner;
+                }
                 blocks.push((block, parts));
             }
         }
@@ -398,7 +399,7 @@ fn waiting_and_computing_by_turns_is_an_observation() {
     let made = |turns: i64, wait: i64, work: i64| {
         let read = |n: i64| {
             let read = call(1, n as u32, ("read", Kind::Read), n * (wait + work), wait);
-            for_device(Span { bytes: Some(1 << 22), req_bytes: Some(1 << 22), ..read })
+            for_device(&Span { bytes: Some(1 << 22), req_bytes: Some(1 << 22), ..read })
         };
         Made::of((0..turns).map(read)).find_one("not-overlapped", turns * (wait + work))
     };

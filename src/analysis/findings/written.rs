@@ -77,6 +77,12 @@ impl Written {
         }
     }
 
+    /// Those so far: the owners of their requests have come.
+    #[must_use]
+    pub fn split(&mut self) -> Self {
+        Self { requests: HashMap::default(), ..std::mem::take(self) }
+    }
+
     /// Those of another time.
     pub fn merge(&mut self, later: &Self) {
         for (file, bytes) in &later.files {

@@ -1,6 +1,6 @@
 //! What programs and the layers below make of devices: more than was asked for, and at the same time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nix::errno::Errno;
 
@@ -159,8 +159,8 @@ fn amplified(case: &mut Case, file: i32, of_file: &[usize]) -> Option<Vec<Found>
         (only(case, &mine, |group| group.key.layer == Layer::Syscall && group.key.kind != Kind::Read), &waits)
     } else {
         let writes = only(case, &mine, |group| group.key.called.0 < Layer::Syscall && group.key.kind == Kind::Write);
-        let called = |group: &Group| writes.iter().any(|at| case.group(*at).key.called == group.key.called);
-        (only(case, &mine, called), &IN_CALLS)
+        let called: BTreeSet<_> = writes.iter().map(|at| case.group(*at).key.called).collect();
+        (only(case, &mine, |group| called.contains(&group.key.called)), &IN_CALLS)
     };
     let took = case.seconds(&picked, parts) * (1.0 - 1.0 / times);
     let by = if kernel { "the file system" } else { by };
@@ -209,6 +209,8 @@ fn not_overlapped(case: &mut Case) -> Vec<Found> {
     let length = |seconds: f64| time((seconds * 1e9) as i64);
     let what = format!("waits {} for storage and computes {}, in {turns} turns", length(waited), length(computed));
     let mut found = case.found(what, calls, &parts, (0.0, waited.min(computed)));
-    found.iter_mut().for_each(|one| one.severity = Some(Severity::Info));
+    for one in &mut found {
+        one.severity = Some(Severity::Info);
+    }
     found
 }

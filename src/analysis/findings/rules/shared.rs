@@ -1,5 +1,6 @@
 //! Ranks and the files between them: shared files in which they meet, and files of their own.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Rule, at_least, each, only};
@@ -33,15 +34,16 @@ pub const CONFLICTING_RANKS: Rule = Rule {
     find: conflicting_ranks,
 };
 
+/// Files with a finding of their own, those with most conflicts first.
+const FILES: usize = 5;
+
 /// It takes no time: the result may be wrong.
 fn conflicting_ranks(case: &mut Case) -> Vec<Found> {
     let least = case.threshold("calls") as i64;
+    let mut files: Vec<_> = case.conflicts().into_iter().filter(|(_, conflicts)| conflicts.pairs() >= least).collect();
+    files.sort_by_key(|(_, conflicts)| Reverse(conflicts.pairs()));
     let mut found = Vec::new();
-    for (file, conflicts) in case.conflicts() {
-        let pairs = conflicts.write_write.saturating_add(conflicts.read_write);
-        if pairs < least {
-            continue;
-        }
+    for (file, conflicts) in files.into_iter().take(FILES) {
         let how = match (conflicts.write_write, conflicts.read_write) {
             (both, 0) => format!("{both} x two writes"),
             (0, reads) => format!("{reads} x a write and a read"),
@@ -89,7 +91,7 @@ fn misaligned_shared(case: &mut Case) -> Vec<Found> {
         if meet == 0 || part < case.threshold("part") || size < case.threshold("size") {
             continue;
         }
-        let mine = case.pick(|group| is_write(group) && group.key.file == file);
+        let mine = only(case, &writes, |group| case.run.lane.processes.contains_key(&group.key.process));
         let locked = case.striped(file) || mine.iter().any(|at| case.group(*at).key.direct);
         // In the page cache of one node writers of a file wait for each other, aligned or not.
         let parts: &[usize] = if locked { &[LOCK, DEVQUEUE, DEVICE, SLEEP, REMOTE] } else { &[DEVQUEUE, DEVICE] };

@@ -1,5 +1,7 @@
 //! How programs use the streams of the C library.
 
+use std::collections::BTreeSet;
+
 use super::{Rule, at_least, each, is_transfer, only, own};
 use crate::analysis::findings::case::{Case, Found};
 use crate::analysis::findings::group::{Group, IN_CALLS, LIBRARY};
@@ -68,7 +70,8 @@ fn stdio_bulk(case: &mut Case) -> Vec<Found> {
     let size = case.threshold("size");
     let transfers = case.pick(|group| moves(group) && group.mean_size() < size);
     let (calls, moved) = (case.calls(&transfers), case.sum(&transfers, |group| group.bytes));
-    let inside = case.pick(|group| transfers.iter().any(|at| case.group(*at).key.called == group.key.called));
+    let called: BTreeSet<_> = transfers.iter().map(|at| case.group(*at).key.called).collect();
+    let inside = case.pick(|group| called.contains(&group.key.called));
     let (library, took) = (case.seconds(&transfers, &[LIBRARY]), case.seconds(&inside, &IN_CALLS));
     if (moved as f64) < case.threshold("bytes")
         || library < case.threshold("part") * took

@@ -62,7 +62,7 @@ pub fn lines(report: &Report, look: &Look) -> Vec<Line> {
         add(tone(finding.severity), head);
         add(Tone::Plain, format!("      {}", escape(&finding.title)));
         if !finding.evidence.functions.is_empty() {
-            let functions: Vec<_> = finding.evidence.functions.iter().map(|name| escape(name)).collect();
+            let functions: Vec<_> = finding.evidence.functions.iter().map(escape).collect();
             add(Tone::Plain, format!("      in {}", functions.join(", ")));
         }
         add(Tone::Dim, format!("      {}", escape(&finding.advice)));
