@@ -4,10 +4,13 @@
  * MODE: `strided`: a call for each piece, the ranks' pieces in turn; `view`: the same with one call through a view;
  * `view-all`: that call is collective; `blocks`: one after the other in a block of the rank's own; `block`: that in one call;
  * `block-all`: that call is collective; `gathered`: rank 0 writes what it gathers of all; `late`, `even`: collective, a block
- * for each piece, before which rank 0 or all compute the same sum of time.
+ * for each piece, before which rank 0 or all compute the same sum of time; `overlapping`: every rank all pieces at the same
+ * places; `files`: each piece to a file of its own.
  */
 #include <mpi.h>
+#include <fcntl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "case.h"
 
@@ -67,7 +70,19 @@ static void after_work(bool even)
 	}
 }
 
-static void write_as(const char *mode)
+static void to_files(const char *path)
+{
+	for (long i = 0; i < count; i++) {
+		char name[4096];
+		int own;
+
+		snprintf(name, sizeof(name), "%s.%d.%ld", path, rank, i);
+		own = open(name, O_WRONLY | O_CREAT, 0644);
+		must(own >= 0 && write(own, data + i * size, size) == size && close(own) == 0, name);
+	}
+}
+
+static void write_as(const char *mode, const char *path)
 {
 	long all = count * size;
 
@@ -85,6 +100,10 @@ static void write_as(const char *mode)
 		done(MPI_File_write_at(file, rank * all, data, all, MPI_BYTE, MPI_STATUS_IGNORE));
 	} else if (is(mode, "block-all")) {
 		done(MPI_File_write_at_all(file, rank * all, data, all, MPI_BYTE, MPI_STATUS_IGNORE));
+	} else if (is(mode, "overlapping")) {
+		one_by_one(0, size);
+	} else if (is(mode, "files")) {
+		to_files(path);
 	} else if (is(mode, "gathered")) {
 		gathered();
 	} else {
@@ -109,7 +128,7 @@ int main(int argc, char **argv)
 		done(MPI_Info_set(info, argv[5], argv[6]));
 	}
 	done(MPI_File_open(MPI_COMM_WORLD, argv[2], MPI_MODE_RDWR | MPI_MODE_CREATE, info, &file));
-	write_as(argv[1]);
+	write_as(argv[1], argv[2]);
 	done(MPI_File_close(&file));
 	free(data);
 	return MPI_Finalize();

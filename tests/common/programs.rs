@@ -153,6 +153,7 @@ const CASES: &[(&str, &str, Needs)] = &[
     ("case_ranks_mpich", "ranks.c", Needs::Mpich),
     ("case_reads", "reads.c", Needs::Libc),
     ("case_records", "records.c", Needs::Libc),
+    ("case_update", "update.c", Needs::Libc),
     ("case_writes", "writes.c", Needs::Libc),
 ];
 

@@ -73,6 +73,20 @@ impl Busy {
         });
     }
 
+    /// Pauses of at least so many ns between calls: how many, and how long they were.
+    pub fn pauses(&self, least: i64) -> (i64, i64) {
+        let (mut pauses, mut end) = ((0_i64, 0_i64), None::<i64>);
+        let mut sorted = self.intervals.clone();
+        sorted.sort_unstable();
+        for (from, to) in sorted {
+            if let Some(pause) = end.map(|end| from.saturating_sub(end)).filter(|pause| *pause >= least) {
+                pauses = (pauses.0.saturating_add(1), pauses.1.saturating_add(pause));
+            }
+            end = Some(end.map_or(to, |end| end.max(to)));
+        }
+        pauses
+    }
+
     /// How long any thread was in a call: never more than all of them together, nor than the process was seen for.
     pub fn wall(&mut self) -> i64 {
         self.merge();

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::analysis::findings::Severity;
 use crate::analysis::findings::group::{Group, LOCK};
 use crate::analysis::findings::groups::Groups;
 use crate::analysis::findings::lanes;
+use crate::analysis::findings::ranges::Conflicts;
 use crate::analysis::findings::run::Run;
 
 /// Findings below this many seconds, or this share of the run, are left out.
@@ -21,6 +23,15 @@ pub struct Found {
     /// Least and greatest seconds that would be saved.
     pub gain: (f64, f64),
     pub groups: Vec<usize>,
+    /// Where it does not follow from the seconds.
+    pub severity: Option<Severity>,
+}
+
+impl Found {
+    /// Something that is wrong, or may be, and has no time.
+    pub const fn without_time(what: String, groups: Vec<usize>, severity: Severity) -> Self {
+        Self { what, seconds: 0.0, gain: (0.0, 0.0), groups, severity: Some(severity) }
+    }
 }
 
 /// One rule on one trace.
@@ -47,6 +58,24 @@ impl<'a> Case<'a> {
     /// The rank that made the calls of a group.
     pub fn rank(&self, group: &Group) -> Option<i32> {
         self.groups.processes.get(&group.key.process).and_then(|busy| busy.rank)
+    }
+
+    /// Pauses of at least so many ns of processes of the critical lane between their calls: how many, and seconds.
+    pub fn lane_pauses(&self, least: i64) -> (i64, f64) {
+        let of_lane = self.run.lane.processes.keys().filter_map(|ix| self.groups.processes.get(ix));
+        let all = of_lane.map(|busy| busy.pauses(least));
+        let (count, ns) = all.fold((0_i64, 0_i64), |(n, sum), (m, ns)| (n.saturating_add(m), sum.saturating_add(ns)));
+        (count, ns as f64 / 1e9)
+    }
+
+    /// Files in which ranks access the same bytes without an order.
+    pub fn conflicts(&self) -> BTreeMap<i32, Conflicts> {
+        self.groups.accesses.conflicts()
+    }
+
+    /// Is a file spread over targets of a parallel file system?
+    pub fn striped(&self, file: Option<i32>) -> bool {
+        file.is_some_and(|file| self.groups.stripe(file).is_some())
     }
 
     /// Seconds between the first and the last call of a rank in which it was in none.
@@ -131,6 +160,6 @@ impl<'a> Case<'a> {
             return Vec::new();
         }
         let Some(seconds) = self.claim(&picked, parts) else { return Vec::new() };
-        vec![Found { what, seconds, gain, groups: picked }]
+        vec![Found { what, seconds, gain, groups: picked, severity: None }]
     }
 }

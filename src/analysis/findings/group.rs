@@ -21,6 +21,8 @@ pub struct Key {
     pub synced: bool,
     /// It is a collective call, or inside of one.
     pub collective: bool,
+    /// It opens a file with `O_CREAT`, or closes one that was opened so.
+    pub creates: bool,
     /// Of failed calls.
     pub errno: i16,
 }
@@ -51,11 +53,16 @@ const fn const_eq(a: &[u8], b: &[u8]) -> bool {
     true
 }
 
+pub const CPU: usize = part("cpu");
 pub const RUNQ: usize = part("runq");
 pub const THROTTLE: usize = part("throttle");
 pub const LOCK: usize = part("lock");
 pub const DEVQUEUE: usize = part("devqueue");
 pub const DEVICE: usize = part("device");
+pub const WRITEBACK: usize = part("writeback");
+pub const JOURNAL: usize = part("journal");
+pub const FLUSH: usize = part("flush");
+pub const REMOTE: usize = part("remote");
 pub const SLEEP: usize = part("sleep");
 
 /// Where the time of a group went: the [`PARTS`] of system calls, and these.
@@ -125,6 +132,25 @@ impl Majority {
     }
 }
 
+/// A call with much time of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slow {
+    pub ns: i64,
+    pub span: i64,
+    pub stack: Option<i32>,
+    /// The call of a phase around it.
+    pub phase: Option<i64>,
+}
+
+/// What a call meets that others of its file or handle have left.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Met {
+    /// It goes the other way than the transfer of its handle before it.
+    pub turned: bool,
+    /// It begins or ends inside of a block that has a part of another rank.
+    pub rank: bool,
+}
+
 /// What the calls of a group come to.
 #[derive(Debug, Clone)]
 pub struct Group {
@@ -142,13 +168,17 @@ pub struct Group {
     pub consecutive: i64,
     /// Begin or end inside of a page.
     pub partial: i64,
+    /// Reads after writes of the same handle, and writes after reads.
+    pub turns: i64,
+    /// Begin or end inside of a block that has a part of another rank.
+    pub shared: i64,
     /// First byte, and one behind the last one.
     pub extent: Option<(i64, i64)>,
     pub time: Time,
     /// What no finding has claimed.
     pub left: Time,
     /// The calls with the most time of their own.
-    pub slowest: Vec<(i64, i64)>,
+    pub slowest: Vec<Slow>,
     /// The file and the path that most calls named, if those are more than half.
     pub file: Majority,
     pub path: Majority,
@@ -173,6 +203,8 @@ impl Group {
             ahead: 0,
             consecutive: 0,
             partial: 0,
+            turns: 0,
+            shared: 0,
             extent: None,
             time: [0; BETWEEN + 1],
             left: [0; BETWEEN + 1],
@@ -186,8 +218,8 @@ impl Group {
         }
     }
 
-    pub fn add(&mut self, span: &Span) {
-        self.spend(span);
+    pub fn add(&mut self, span: &Span, phase: Option<i64>, met: Met) {
+        self.spend(span, phase);
         if span.flags & flag::UNFINISHED != 0 && must_return(span) {
             self.stuck = self.stuck.max(span.net_ns());
         }
@@ -202,6 +234,8 @@ impl Group {
             return;
         }
         self.calls = self.calls.saturating_add(1);
+        self.turns += i64::from(met.turned);
+        self.shared += i64::from(met.rank);
         self.bytes = self.bytes.saturating_add(span.bytes.unwrap_or(0));
         self.miss = self.miss.saturating_add(span.miss_bytes.unwrap_or(0));
         self.ahead = self.ahead.saturating_add(span.ahead_bytes.unwrap_or(0));
@@ -219,7 +253,7 @@ impl Group {
         }
     }
 
-    fn spend(&mut self, span: &Span) {
+    fn spend(&mut self, span: &Span, phase: Option<i64>) {
         let system = span.layer == Layer::Syscall;
         if (system && (span.half_of().is_some() || span.flags & flag::ASYNC != 0)) || operation_of(span).is_some() {
             // No thread of the program spends it: what it waits for is in the call that waits.
@@ -231,11 +265,11 @@ impl Group {
             let part = if span.layer < Layer::Syscall { LIBRARY } else { UNKNOWN };
             self.time[part] = self.time[part].saturating_add(span.self_ns);
         }
-        if self.slowest.len() == EVIDENCE && self.slowest[EVIDENCE - 1].0 >= span.self_ns {
+        if self.slowest.len() == EVIDENCE && self.slowest[EVIDENCE - 1].ns >= span.self_ns {
             return;
         }
-        let at = self.slowest.partition_point(|(ns, _)| *ns >= span.self_ns);
-        self.slowest.insert(at, (span.self_ns, span.span_id));
+        let at = self.slowest.partition_point(|slow| slow.ns >= span.self_ns);
+        self.slowest.insert(at, Slow { ns: span.self_ns, span: span.span_id, stack: span.stack_id, phase });
         self.slowest.truncate(EVIDENCE);
     }
 
@@ -270,6 +304,8 @@ impl Group {
             (&mut self.ahead, later.ahead),
             (&mut self.consecutive, later.consecutive),
             (&mut self.partial, later.partial),
+            (&mut self.turns, later.turns),
+            (&mut self.shared, later.shared),
             (&mut self.copied_up, later.copied_up),
         ];
         sums.into_iter().chain(self.time.iter_mut().zip(later.time)).for_each(|(sum, n)| *sum = sum.saturating_add(n));
@@ -278,7 +314,7 @@ impl Group {
             (one, other) => one.or(other),
         };
         self.slowest.extend(&later.slowest);
-        self.slowest.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+        self.slowest.sort_by_key(|slow| std::cmp::Reverse(slow.ns));
         self.slowest.truncate(EVIDENCE);
         self.file.merge(later.file);
         self.path.merge(later.path);
@@ -290,6 +326,11 @@ impl Group {
     /// Time of these parts that no finding has claimed.
     pub fn left(&self, parts: &[usize]) -> i64 {
         parts.iter().map(|part| self.left[*part]).fold(0, i64::saturating_add)
+    }
+
+    /// Has a finding claimed these parts of it?
+    pub fn is_claimed(&self, parts: &[usize]) -> bool {
+        self.left(parts) < parts.iter().map(|part| self.time[*part].max(0)).fold(0, i64::saturating_add)
     }
 
     /// All of its time, in calls.

@@ -1,10 +1,11 @@
 //! Calls that are alike, with what they spent: one pass over the calls makes groups of them, and rules claim parts of their time.
 
-use roaring::RoaringBitmap;
+use roaring::{RoaringBitmap, RoaringTreemap};
 
 use crate::HashMap;
 use crate::analysis::findings::busy::Busy;
-use crate::analysis::findings::group::{BETWEEN, Group, Key, operation_of};
+use crate::analysis::findings::group::{BETWEEN, Group, Key, Met, operation_of};
+use crate::analysis::findings::ranges::{Accesses, Caller, Ends};
 use crate::analysis::nesting::{Enclosing, is_phase};
 use crate::rows::{File, FileRollup, Handle, SEQ_BITS, Span};
 use crate::vocabulary::{Kind, Layer, flag};
@@ -21,6 +22,8 @@ struct Thread {
     /// The call of the program that it is in, or was in last.
     call: i64,
     part: Option<Part>,
+    /// What it is, if it is a library's.
+    caller: Option<Caller>,
     /// The end of the last one that is not asynchronous, and its group.
     end: i64,
     group: Option<usize>,
@@ -30,6 +33,10 @@ struct Thread {
 type Part = ((Layer, &'static str), bool);
 /// Operations that are remembered for what other threads do for them.
 const OPERATIONS_MAX: usize = 1 << 20;
+/// Accesses of ranks that are remembered for each group that is kept apart.
+const ACCESSES: usize = 4;
+/// Handles whose last transfer is remembered, and calls of phases.
+const REMEMBERED_MAX: usize = 1 << 17;
 
 /// Groups of all calls.
 #[derive(Debug, Clone)]
@@ -39,6 +46,13 @@ pub struct Groups {
     index: HashMap<Key, usize>,
     threads: HashMap<i64, Thread>,
     operations: HashMap<i64, Part>,
+    /// Where ranks meet in files.
+    ends: Ends,
+    pub accesses: Accesses,
+    /// The last transfer of a handle.
+    last: HashMap<i32, Kind>,
+    /// Functions of phases by their calls.
+    pub phases: HashMap<i64, &'static str>,
     known: Known,
     /// So many are kept apart by file.
     most: usize,
@@ -57,15 +71,36 @@ pub struct Known {
     pub synced: RoaringBitmap,
     /// Files of overlays.
     pub overlay: RoaringBitmap,
+    /// Handles with `O_CREAT`, and the calls that opened them.
+    pub creating: RoaringBitmap,
+    pub creators: RoaringTreemap,
+    /// Handles with `O_APPEND`: the kernel gives each write its place.
+    pub appending: RoaringBitmap,
+    /// Files that are no data: standard streams, devices, those of /proc, libraries.
+    pub special: RoaringBitmap,
+    /// Bytes of a file on one target of a parallel file system before the next.
+    pub stripes: HashMap<i32, i64>,
 }
 
 /// `O_DSYNC`, which is part of `O_SYNC`.
 const O_DSYNC: i32 = 0o10_000;
+const O_CREAT: i32 = 0o100;
+const O_APPEND: i32 = 0o2000;
+/// What file systems keep together: pages, and their own blocks.
+const BLOCK: i64 = 4096;
 
 impl Known {
     pub fn handle(&mut self, handle: &Handle) {
-        if handle.layer == Layer::Syscall && handle.mode.is_some_and(|mode| mode & O_DSYNC != 0) {
+        let has = |flag: i32| handle.layer == Layer::Syscall && handle.mode.is_some_and(|mode| mode & flag != 0);
+        if has(O_DSYNC) {
             self.synced.insert(handle.handle_id as u32);
+        }
+        if has(O_APPEND) {
+            self.appending.insert(handle.handle_id as u32);
+        }
+        if has(O_CREAT) {
+            self.creating.insert(handle.handle_id as u32);
+            self.creators.extend(handle.open_span_id.map(|id| id as u64));
         }
     }
 
@@ -73,6 +108,33 @@ impl Known {
         if file.fstype.as_deref() == Some("overlay") {
             self.overlay.insert(file.file_id as u32);
         }
+        if !["data", "temp"].contains(&file.role) || file.fstype.as_deref() == Some("devtmpfs") {
+            self.special.insert(file.file_id as u32);
+        }
+        if let Some(size) = file.stripe_size.filter(|size| *size > 0) {
+            self.stripes.insert(file.file_id, size);
+        }
+    }
+
+    /// Does a call open a file with `O_CREAT`, or close one that was opened so?
+    fn creates(&self, span: &Span) -> bool {
+        match span.kind {
+            Kind::Open => self.creators.contains(span.span_id as u64),
+            Kind::Close => span.handle_id.is_some_and(|id| self.creating.contains(id as u32)),
+            _ => false,
+        }
+    }
+
+    /// Does a call choose the place of its data in a file itself?
+    fn places(&self, span: &Span) -> bool {
+        let appends = span.handle_id.is_some_and(|id| self.appending.contains(id as u32));
+        let special = span.file_id.is_some_and(|id| self.special.contains(id as u32));
+        !appends && !special
+    }
+
+    /// What of a file is kept together: a stripe, or a block.
+    fn block(&self, file: Option<i32>) -> i64 {
+        file.and_then(|file| self.stripes.get(&file).copied()).unwrap_or(BLOCK)
     }
 }
 
@@ -92,6 +154,10 @@ impl Groups {
             index: HashMap::default(),
             threads: HashMap::default(),
             operations: HashMap::default(),
+            ends: Ends::default(),
+            accesses: Accesses::limited(most.saturating_mul(ACCESSES)),
+            last: HashMap::default(),
+            phases: HashMap::default(),
             known: Known::default(),
             most,
         }
@@ -100,6 +166,11 @@ impl Groups {
     /// What calls do not show themselves.
     pub const fn known(&mut self) -> &mut Known {
         &mut self.known
+    }
+
+    /// The stripe size of a file that is spread over targets.
+    pub fn stripe(&self, file: i32) -> Option<i64> {
+        self.known.stripes.get(&file).copied()
     }
 
     /// Knows what another one knows of handles and files.
@@ -114,11 +185,16 @@ impl Groups {
         self.threads.values_mut().for_each(|thread| thread.group = None);
         self.operations.clear();
         let (all, processes) = (std::mem::take(&mut self.all), std::mem::take(&mut self.processes));
-        Self { all, processes, index: std::mem::take(&mut self.index), ..Self::limited(self.most) }
+        let (index, accesses) = (std::mem::take(&mut self.index), self.accesses.split());
+        let phases = std::mem::take(&mut self.phases);
+        Self { all, processes, index, accesses, phases, ..Self::limited(self.most) }
     }
 
     /// Adds the calls of another time.
     pub fn merge(&mut self, later: &Self) {
+        self.accesses.merge(&later.accesses);
+        self.phases.extend(&later.phases);
+        self.known.stripes.extend(&later.known.stripes);
         for group in &later.all {
             let at = self.at(group.key);
             self.all[at].merge(group);
@@ -131,6 +207,9 @@ impl Groups {
     /// Takes a span, in the order of the dataset.
     pub fn span(&mut self, span: &Span, around: &Enclosing) {
         let own = around.is_own(span);
+        if is_phase(span) && self.phases.len() < REMEMBERED_MAX {
+            self.phases.insert(span.span_id, span.op);
+        }
         // Functions inside the kernel are in the time of their system call.
         if is_phase(span) || (span.layer > Layer::Syscall && !own) {
             return;
@@ -146,10 +225,15 @@ impl Groups {
             direct: span.flags & flag::DIRECT != 0,
             synced: span.kind == Kind::Write && span.handle_id.is_some_and(|id| self.known.synced.contains(id as u32)),
             collective,
+            creates: self.known.creates(span),
             errno: if span.layer == Layer::Syscall { span.errno } else { 0 },
         };
         let at = self.at(key);
-        self.all[at].add(span);
+        let met = self.meets(span);
+        self.all[at].add(span, around.phase, met);
+        if self.known.places(span) {
+            self.accesses.add(span, self.caller(span, own, collective));
+        }
         if changes_names(span) && span.file_id.is_some_and(|id| self.known.overlay.contains(id as u32)) {
             self.all[at].copied_up = self.all[at].copied_up.saturating_add(span.net_ns());
         }
@@ -165,6 +249,8 @@ impl Groups {
         }
         let thread = self.threads.entry(span.span_id >> SEQ_BITS).or_default();
         (thread.call, thread.part) = (span.span_id, Some((called, collective)));
+        let asked = span.req_bytes.or(span.bytes).unwrap_or(0);
+        thread.caller = Some(Caller { kind: span.kind, asked, collective });
         if asynchronous {
             return;
         }
@@ -183,6 +269,30 @@ impl Groups {
         let inside =
             |(id, _): (i64, Layer)| id >> SEQ_BITS == span.span_id >> SEQ_BITS && self.operations.contains_key(&id);
         span.layer == Layer::Syscall && span.layer_top && around.call.is_some_and(inside)
+    }
+
+    /// What others of its file or handle have left for a transfer.
+    fn meets(&mut self, span: &Span) -> Met {
+        if !matches!(span.kind, Kind::Read | Kind::Write) || span.errno != 0 {
+            return Met::default();
+        }
+        let mut met = Met::default();
+        if let Some(handle) = span.handle_id.filter(|_| span.layer == Layer::Stdio && span.layer_top)
+            && (self.last.len() < REMEMBERED_MAX || self.last.contains_key(&handle))
+        {
+            met.turned = self.last.insert(handle, span.kind).is_some_and(|before| before != span.kind);
+        }
+        if span.layer == Layer::Syscall && span.rank.is_some() && span.kind == Kind::Write {
+            met.rank = self.ends.meets(span, self.known.block(span.file_id));
+        }
+        met
+    }
+
+    /// The call of a library that a system call is part of; what is in one that is not known counts as in a collective one.
+    fn caller(&self, span: &Span, own: bool, collective: bool) -> Option<Caller> {
+        let known = self.threads.get(&(span.span_id >> SEQ_BITS)).and_then(|thread| thread.caller);
+        let unknown = Caller { kind: Kind::Other, asked: 0, collective: true };
+        (!own).then(|| Caller { collective, ..known.unwrap_or(unknown) })
     }
 
     fn busy(&mut self, span: &Span) {
@@ -217,6 +327,7 @@ impl Groups {
             direct: false,
             synced: false,
             collective: false,
+            creates: false,
             errno: 0,
         };
         let at = self.at(key);

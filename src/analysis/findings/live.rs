@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use roaring::RoaringBitmap;
 
 use crate::HashMap;
+use crate::analysis::findings::functions;
 use crate::analysis::findings::groups::Groups;
 use crate::analysis::findings::run::Others;
 use crate::analysis::findings::{Config, Evaluated, Findings, Names, Trace};
@@ -12,7 +13,7 @@ use crate::analysis::nesting::Enclosing;
 use crate::analysis::trace::coverage::Layers;
 use crate::analysis::trace::losses::Losses;
 use crate::analysis::trace::share::Tracing;
-use crate::rows::{Block, FileRollup, Row, Span};
+use crate::rows::{Block, BlockBytes, FileRollup, Row, Span};
 
 /// Calls are forgotten by the slice, in ns.
 const SLICE: i64 = 10_000_000_000;
@@ -98,6 +99,11 @@ impl Live {
         self.now.others.block(block);
     }
 
+    /// Whose some bytes of a request are.
+    fn bytes(&mut self, part: &BlockBytes) {
+        self.now.others.bytes(part);
+    }
+
     /// What describes calls and the trace.
     pub fn describe(&mut self, row: &Row) {
         match row {
@@ -110,6 +116,12 @@ impl Live {
                 }
             }
             Row::CallPath(path) => keep(&mut self.names.paths, path.path_id, &path.path),
+            Row::Stack(stack) => {
+                if let Some(function) = functions::of_program(&stack.frames) {
+                    keep(&mut self.names.stacks, stack.stack_id, function);
+                }
+            }
+            Row::BlockBytes(part) => self.bytes(part),
             Row::Process(process) => _ = self.pids.insert(process.pid as u32),
             Row::Coverage(verdict) => self.layers.add(verdict),
             Row::Loss(loss) => self.now.losses.add(loss),

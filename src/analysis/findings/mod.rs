@@ -8,16 +8,22 @@
 mod busy;
 mod case;
 mod config;
+mod functions;
 mod group;
 mod groups;
 mod lanes;
 mod live;
 pub mod own;
+mod ranges;
 pub mod rules;
 mod run;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests_of_rules;
+mod written;
 
 use anyhow::Result;
 use roaring::RoaringBitmap;
@@ -30,12 +36,12 @@ use crate::analysis::trace::coverage::LayerCoverage;
 use crate::analysis::trace::losses::Losses;
 use crate::analysis::trace::share::TRUSTED_SHARE;
 use crate::analysis::trace::source::{IdKind, Source};
-use crate::rows::{Block, FileRollup, Span};
+use crate::rows::{Block, BlockBytes, FileRollup, Span};
 use crate::text::percent;
 use crate::vocabulary::{LAYERS, Layer};
 use case::{Case, Found};
 pub use config::Config;
-use group::{EVIDENCE, Group, IN_CALLS};
+use group::{EVIDENCE, Group, IN_CALLS, Slow};
 use groups::Groups;
 pub use live::Live;
 use rules::{RULES, Rule};
@@ -91,6 +97,8 @@ pub struct Evidence {
     /// Ids of spans, those with the most time first.
     pub spans: Vec<i64>,
     pub files: Vec<String>,
+    /// Functions of the program that made the slowest of them: phases around them, or where their stacks leave libraries.
+    pub functions: Vec<String>,
     pub ranks: Vec<i32>,
     pub processes: Vec<i32>,
     /// All processes, by number in the dataset.
@@ -171,6 +179,10 @@ impl Collect {
 
     pub fn block(&mut self, block: &Block) {
         self.others.block(block);
+    }
+
+    pub fn bytes(&mut self, part: &BlockBytes) {
+        self.others.bytes(part);
     }
 
     /// Applies all rules.
@@ -312,6 +324,8 @@ fn applies(rule: &Rule, trace: &Trace<'_>, calls: &dyn Fn(Layer) -> i64) -> Appl
 struct Names {
     files: HashMap<i32, String>,
     paths: HashMap<i32, String>,
+    /// The function of the program by stack.
+    stacks: HashMap<i32, String>,
 }
 
 impl Names {
@@ -321,13 +335,24 @@ impl Names {
         let wanted_paths: RoaringBitmap = of_found().filter_map(|g| Some(g.path.value? as u32)).collect();
         let files = described(source, of_found().filter_map(|group| group.file.value))?;
         let files = files.into_iter().filter_map(|(id, file)| Some((id, file.path?))).collect();
-        let mut names = Self { files, paths: HashMap::default() };
+        let mut names = Self { files, ..Self::default() };
+        let wanted_stacks: RoaringBitmap =
+            of_found().flat_map(|g| &g.slowest).filter_map(|slow| Some(slow.stack? as u32)).collect();
         source.paths(&mut |path| {
             if wanted_paths.contains(path.path_id as u32) {
                 names.paths.insert(path.path_id, path.path.clone());
             }
             Ok(())
         })?;
+        if !wanted_stacks.is_empty() {
+            source.stacks(&mut |stack| {
+                let function = functions::of_program(&stack.frames);
+                if let Some(function) = function.filter(|_| wanted_stacks.contains(stack.stack_id as u32)) {
+                    names.stacks.insert(stack.stack_id, function.to_owned());
+                }
+                Ok(())
+            })?;
+        }
         Ok(names)
     }
 
@@ -344,9 +369,10 @@ fn finding(rule: &Rule, found: &Found, groups: &Groups, run: &Run, names: &Names
     let mut alike: Vec<&Group> = found.groups.iter().map(|at| &groups.all[*at]).collect();
     alike.sort_by_key(|group| std::cmp::Reverse(group.total()));
     let mut evidence = Evidence::default();
-    let mut calls: Vec<(i64, i64)> = alike.iter().flat_map(|group| group.slowest.iter().copied()).collect();
-    calls.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
-    evidence.spans = calls.into_iter().take(EVIDENCE).map(|(_, id)| id).collect();
+    let mut calls: Vec<Slow> = alike.iter().flat_map(|group| group.slowest.iter().copied()).collect();
+    calls.sort_by_key(|slow| std::cmp::Reverse(slow.ns));
+    evidence.functions = functions::of_calls(&calls, &groups.phases, &names.stacks);
+    evidence.spans = calls.into_iter().take(EVIDENCE).map(|slow| slow.span).collect();
     let add_once = |list: &mut Vec<String>, name: String| {
         if list.len() < FILES && !list.contains(&name) {
             list.push(name);
@@ -375,7 +401,7 @@ fn finding(rule: &Rule, found: &Found, groups: &Groups, run: &Run, names: &Names
     let known = |value: f64| (!error).then_some(value);
     Finding {
         rule: rule.id,
-        severity: severity(known(share)),
+        severity: found.severity.unwrap_or_else(|| severity(known(share))),
         title: format!("{}{on}", found.what),
         seconds: known(found.seconds),
         share: known(share),
@@ -405,9 +431,9 @@ impl Finding {
 }
 
 impl Findings {
-    /// Errors first, then what took most.
+    /// Errors first, then what took most; in the end what may be wrong and takes no time.
     fn sort(&mut self) {
-        let order = |f: &Finding| (f.seconds.is_none(), f.seconds.unwrap_or(0.0));
+        let order = |f: &Finding| (f.seconds.is_none() && f.severity == Severity::Critical, f.seconds.unwrap_or(0.0));
         self.findings.sort_by(|a, b| order(b).partial_cmp(&order(a)).unwrap_or(std::cmp::Ordering::Equal));
     }
 }

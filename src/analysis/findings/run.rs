@@ -7,7 +7,8 @@ use roaring::{RoaringBitmap, RoaringTreemap};
 use crate::HashMap;
 use crate::analysis::findings::groups::Groups;
 use crate::analysis::findings::lanes::Lane;
-use crate::rows::Block;
+use crate::analysis::findings::written::{OwnWriteBack, Written};
+use crate::rows::{Block, BlockBytes};
 use crate::vocabulary::{Kind, Layer};
 
 /// What is known of a run.
@@ -25,6 +26,9 @@ pub struct Run {
     pub device_reads: DeviceReads,
     /// Bytes that anybody read from devices, and how long the requests were in them, in seconds.
     pub all_reads: (i64, f64),
+    /// Bytes that were written to devices, by file.
+    pub written: HashMap<i32, i64>,
+    pub own_write_back: OwnWriteBack,
 }
 
 /// Reads from devices by a process.
@@ -94,9 +98,11 @@ impl Run {
         }
         let all = others.reads.values();
         let all_reads = all.fold((0_i64, 0.0), |(n, s), reads| (n.saturating_add(reads.bytes), s + reads.seconds));
+        let (written, own_write_back) = (others.written.files().clone(), others.written.own_write_back(traced));
         let (others, swapped) = (others.greatest(traced), others.swapped(traced));
         let wall = duration_ns as f64 / 1e9;
-        Self { wall, tracing: tracing * wall, lane, bandwidth, others, swapped, device_reads, all_reads }
+        let tracing = tracing * wall;
+        Self { wall, tracing, lane, bandwidth, others, swapped, device_reads, all_reads, written, own_write_back }
     }
 
     /// Seconds that moving so many bytes in large calls takes: at best, and at worst.
@@ -149,6 +155,7 @@ pub struct Others {
     swap: HashMap<i32, Swapped>,
     /// Pages of devices that were swapped out to.
     swap_space: RoaringTreemap,
+    written: Written,
 }
 
 impl Others {
@@ -157,6 +164,7 @@ impl Others {
             return;
         }
         self.swapped_request(block);
+        self.written.block(block, block.issue_ns.div_euclid(BIN), waited(block));
         // Write-back of an earlier time is of no process that waits now.
         if block.class != "sync" && block.class != "readahead" {
             return;
@@ -171,11 +179,17 @@ impl Others {
         *sum += i64::from(block.bytes);
     }
 
+    /// Whose some bytes of a request are that has come.
+    pub fn bytes(&mut self, part: &BlockBytes) {
+        self.written.bytes(part);
+    }
+
     /// The requests so far: those that come next are of another time.
     #[must_use]
     pub fn split(&mut self) -> Self {
         let (bytes, swap) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.swap));
-        Self { bytes, swap, reads: std::mem::take(&mut self.reads), names: self.names.clone(), ..Self::default() }
+        let (reads, written) = (std::mem::take(&mut self.reads), self.written.split());
+        Self { bytes, swap, reads, written, names: self.names.clone(), ..Self::default() }
     }
 
     /// Adds the requests of another time.
@@ -193,6 +207,7 @@ impl Others {
             swapped.bytes = swapped.bytes.saturating_add(more.bytes);
             swapped.seconds += more.seconds;
         }
+        self.written.merge(&later.written);
         self.names.extend(later.names.iter().map(|(dev, name)| (*dev, name.clone())));
     }
 

@@ -7,21 +7,21 @@ use crate::analysis::nesting::Nesting;
 use crate::rows::{Process, Row, span_id};
 use crate::vocabulary::{Kind, flag};
 
-const MS: i64 = 1_000_000;
+pub const MS: i64 = 1_000_000;
 const US: i64 = 1_000;
 
 /// A system call of a thread, by which process it is made as well: number, start and duration in ms.
-fn call(thread: u32, seq: u32, (op, kind): (&'static str, Kind), start: i64, ms: i64) -> Span {
+pub fn call(thread: u32, seq: u32, (op, kind): (&'static str, Kind), start: i64, ms: i64) -> Span {
     let id = span_id(thread, seq);
     let at = (start * MS, ms * MS);
     Span { pid: thread as i32, file_id: Some(1), ..Span::new(id, (Layer::Syscall, op, kind), thread as i32, at) }
 }
 
-fn flush(thread: u32, seq: u32, start: i64, ms: i64) -> Span {
+pub fn flush(thread: u32, seq: u32, start: i64, ms: i64) -> Span {
     call(thread, seq, ("fsync", Kind::Sync), start, ms)
 }
 
-fn covered(attached: &[Layer]) -> Vec<LayerCoverage> {
+pub fn covered(attached: &[Layer]) -> Vec<LayerCoverage> {
     let mut rows: Vec<Row> = Vec::new();
     let mut coverage = crate::analysis::trace::coverage::coverage(&mut rows).unwrap().0;
     for layer in &mut coverage {
@@ -57,7 +57,7 @@ fn found(spans: &[Span], run_ms: i64) -> Findings {
     find(spans, run_ms, 0.0, &covered(&[Layer::Syscall, Layer::Block]))
 }
 
-fn seconds(findings: &Findings) -> Vec<(&'static str, f64)> {
+pub fn seconds(findings: &Findings) -> Vec<(&'static str, f64)> {
     findings.findings.iter().map(|f| (f.rule, f.seconds.unwrap_or(-1.0))).collect()
 }
 
@@ -254,7 +254,11 @@ fn a_lock_names_who_worked_on_the_file_meanwhile() {
 }
 
 /// A library call of process 1 and a call inside it, each of so many bytes.
-fn with_one_inside(n: u32, (outer, flags): ((Layer, &'static str), i32), inner: (Layer, &'static str)) -> [Span; 2] {
+pub fn with_one_inside(
+    n: u32,
+    (outer, flags): ((Layer, &'static str), i32),
+    inner: (Layer, &'static str),
+) -> [Span; 2] {
     let kind = |(layer, op): (Layer, &'static str)| (layer, op, Kind::Write);
     let (id, at) = (span_id(1, n * 2), (i64::from(n) * 12 * MS, 10 * MS));
     let size = |span: Span| Span { pid: 1, file_id: Some(1), bytes: Some(1 << 16), req_bytes: Some(1 << 16), ..span };

@@ -6,8 +6,8 @@ use anyhow::Result;
 
 use crate::analysis::trace::clocks::NodeRow;
 use crate::rows::{
-    Block, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
-    Row, Span, Stack,
+    Block, BlockBytes, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount,
+    Object, Process, Row, Span, Stack,
 };
 
 /// Called for each row; an error ends the reading.
@@ -52,6 +52,7 @@ pub trait Source {
     fn spans(&mut self, each: Each<Span>) -> Result<()>;
     fn blocks(&mut self, each: Each<Block>) -> Result<()>;
     fn links(&mut self, each: Each<BlockLink>) -> Result<()>;
+    fn block_bytes(&mut self, each: Each<BlockBytes>) -> Result<()>;
     fn files(&mut self, each: Each<File>) -> Result<()>;
     fn handles(&mut self, each: Each<Handle>) -> Result<()>;
     fn paths(&mut self, each: Each<CallPath>) -> Result<()>;
@@ -102,6 +103,9 @@ impl Source for Vec<Row> {
     }
     fn links(&mut self, each: Each<BlockLink>) -> Result<()> {
         self.iter().try_for_each(|row| if let Row::BlockLink(r) = row { each(r) } else { Ok(()) })
+    }
+    fn block_bytes(&mut self, each: Each<BlockBytes>) -> Result<()> {
+        self.iter().try_for_each(|row| if let Row::BlockBytes(r) = row { each(r) } else { Ok(()) })
     }
     fn files(&mut self, each: Each<File>) -> Result<()> {
         self.iter().try_for_each(|row| if let Row::File(r) = row { each(r) } else { Ok(()) })

@@ -279,6 +279,12 @@ fn collect(
         trees.block(block);
         Ok(())
     })?;
+    if !aggregate && !only.is_restricted() {
+        source.block_bytes(&mut |part| {
+            all.findings.bytes(part);
+            Ok(())
+        })?;
+    }
     let nesting = std::mem::take(&mut all.nesting);
     if only_findings {
         return Ok((all, trees));

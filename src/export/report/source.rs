@@ -7,8 +7,8 @@ use anyhow::Result;
 use crate::analysis::trace::source::{Each, Source};
 use crate::export::Dataset;
 use crate::rows::{
-    Block, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
-    Span, Stack,
+    Block, BlockBytes, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount,
+    Object, Process, Span, Stack,
 };
 
 /// Tables on disk, part by part.
@@ -21,6 +21,9 @@ impl Source for Dataset {
     }
     fn links(&mut self, each: Each<BlockLink>) -> Result<()> {
         self.rows(|row: BlockLink| each(&row))
+    }
+    fn block_bytes(&mut self, each: Each<BlockBytes>) -> Result<()> {
+        self.rows(|row: BlockBytes| each(&row))
     }
     fn files(&mut self, each: Each<File>) -> Result<()> {
         self.rows(|row: File| each(&row))

@@ -16,8 +16,8 @@ use crate::export::report::renumber::{Ids, Renumber};
 use crate::export::report::{Clock, NodeRow};
 use crate::export::{Dataset, Table};
 use crate::rows::{
-    Block, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
-    SEQ_BITS, Span, Stack,
+    Block, BlockBytes, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount,
+    Object, Process, SEQ_BITS, Span, Stack,
 };
 
 struct Part {
@@ -316,6 +316,10 @@ impl Source for Union {
 
     fn links(&mut self, each: Each<BlockLink>) -> Result<()> {
         self.rows(|row: BlockLink| each(&row))
+    }
+
+    fn block_bytes(&mut self, each: Each<BlockBytes>) -> Result<()> {
+        self.rows(|row: BlockBytes| each(&row))
     }
 
     fn files(&mut self, each: Each<File>) -> Result<()> {

@@ -103,6 +103,7 @@ fn details(snapshot: &Snapshot, state: &State, width: usize) -> Vec<(String, Ton
         add(&finding.advice, Tone::Plain);
         let evidence = &finding.evidence;
         let lists = [
+            ("functions", evidence.functions.join(", ")),
             ("files", evidence.files.join(", ")),
             ("ranks", joined(&evidence.ranks)),
             ("processes", joined(&evidence.processes)),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use nix::errno::Errno;
 
 use super::{Rule, at_least, is_transfer};
+use crate::analysis::findings::Severity;
 use crate::analysis::findings::case::{Case, Found};
 use crate::analysis::findings::group::{
     BETWEEN, DEVICE, DEVQUEUE, Group, IN_CALLS, LOCK, RUNQ, SLEEP, THROTTLE, WITH_LOOP,
@@ -57,7 +58,7 @@ fn errors(case: &mut Case) -> Vec<Found> {
             let name = Errno::from_raw(errno.into());
             let first = groups.first().map_or("", |at| case.group(*at).key.op);
             let what = format!("{calls} x {name:?} ({}), first in {first}", name.desc());
-            found.push(Found { what, seconds: 0.0, gain: (0.0, 0.0), groups });
+            found.push(Found::without_time(what, groups, Severity::Critical));
         }
     }
     found
@@ -82,7 +83,7 @@ fn stuck(case: &mut Case) -> Vec<Found> {
     let Some(first) = open.iter().max_by_key(|at| case.group(**at).stuck) else { return Vec::new() };
     let (group, since) = (case.group(*first), case.group(*first).stuck);
     let what = format!("{} {} had not returned for {}", group.key.layer, group.key.op, time(since));
-    vec![Found { what, seconds: 0.0, gain: (0.0, 0.0), groups: open }]
+    vec![Found::without_time(what, open, Severity::Critical)]
 }
 
 pub const CPU_WAIT: Rule = Rule {
@@ -360,7 +361,7 @@ fn readahead_waste(case: &mut Case) -> Vec<Found> {
     }
     let size = bytes((bytes_read / pieces.max(1.0)) as i64);
     let what = format!("page faults read {size} each from {} scattered pieces of a device", pieces as i64);
-    vec![Found { what, seconds, gain: (seconds * 0.3, seconds * 0.9), groups: Vec::new() }]
+    vec![Found { what, seconds, gain: (seconds * 0.3, seconds * 0.9), groups: Vec::new(), severity: None }]
 }
 
 /// The waits are page faults, and in no call: nothing is claimed.
@@ -372,5 +373,5 @@ fn swap(case: &mut Case) -> Vec<Found> {
         return Vec::new();
     }
     let what = format!("{} reads from swap space, {}", swapped.requests, bytes(swapped.bytes));
-    vec![Found { what, seconds, gain: (seconds * 0.7, seconds), groups: Vec::new() }]
+    vec![Found { what, seconds, gain: (seconds * 0.7, seconds), groups: Vec::new(), severity: None }]
 }

@@ -1,10 +1,13 @@
 //! All rules, the most specific first: that is the order in which they claim time.
 
 mod data;
+mod devices;
 mod kernel;
 mod libraries;
 mod metadata;
 mod parallel;
+mod shared;
+mod stdio;
 
 use crate::analysis::findings::case::{Case, Found};
 use crate::analysis::findings::group::Group;
@@ -63,6 +66,8 @@ fn only(case: &Case, picked: &[usize], wanted: impl Fn(&Group) -> bool) -> Vec<u
 pub const RULES: &[Rule] = &[
     kernel::ERRORS,
     kernel::STUCK,
+    devices::DIRECT_MISALIGNED,
+    shared::CONFLICTING_RANKS,
     kernel::SWAP,
     kernel::READAHEAD_WASTE,
     kernel::COPY_UP,
@@ -74,6 +79,7 @@ pub const RULES: &[Rule] = &[
     libraries::ELEMENT_AT_A_TIME,
     parallel::COLLECTIVE_BROKEN,
     parallel::DATA_SIEVING,
+    shared::MISALIGNED_SHARED,
     parallel::INDEPENDENT_STRIDED,
     parallel::NONBLOCKING_BLOCKS,
     parallel::ONE_WRITER,
@@ -82,19 +88,25 @@ pub const RULES: &[Rule] = &[
     kernel::RETRIES,
     kernel::DIRTY_THROTTLING,
     kernel::INTERFERENCE,
+    devices::OWN_WRITE_BACK,
     data::SYNC_WRITES,
     data::SYNC_PER_RECORD,
     kernel::DEVICE_LIMIT,
     data::DIRECT_DEPTH_ONE,
     data::PARTIAL_PAGE_OVERWRITE,
+    devices::WRITE_AMPLIFICATION,
     data::REREAD,
     data::RANDOM_READS,
     data::READAHEAD_SMALL,
     data::STDIO_FLUSH,
+    stdio::STDIO_TURNS,
+    stdio::STDIO_BULK,
+    shared::FILE_PER_PROCESS,
     metadata::FAILED_LOOKUPS,
     metadata::METADATA_STORM,
     data::SMALL_TRANSFERS,
     kernel::LOCK_WAIT,
     parallel::RANK_IMBALANCE,
     libraries::LAYER_OVERHEAD,
+    devices::NOT_OVERLAPPED,
 ];

@@ -169,7 +169,7 @@ fn collective_wait(case: &mut Case) -> Vec<Found> {
         return Vec::new();
     }
     let what = format!("ranks wait {} in collective calls for rank {late}", time((seconds * 1e9) as i64));
-    vec![Found { what, seconds, gain: (seconds * 0.5, seconds), groups: waits }]
+    vec![Found { what, seconds, gain: (seconds * 0.5, seconds), groups: waits, severity: None }]
 }
 
 pub const RANK_IMBALANCE: Rule = Rule {

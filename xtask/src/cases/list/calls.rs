@@ -188,6 +188,40 @@ pub const CASES: &[Case] = &[
         )
     },
     case(
+        "direct-crooked",
+        "direct-misaligned",
+        "direct writes from memory that is not aligned fail, and go through the page cache; from memory that is",
+        plain("{bin}/case_writes crooked {dir}/file 1048576 64"),
+        plain("{bin}/case_writes direct {dir}/file 1048576 64"),
+    ),
+    Case {
+        prepare: "{bin}/case_reads make {dir}/file 256",
+        ..case(
+            "spread-changes",
+            "write-amplification",
+            "changes 8 bytes in each page of a file, all of which is written to disk; changes that lie together",
+            plain("{bin}/case_writes spread {dir}/file 8 65536"),
+            plain("{bin}/case_writes packed {dir}/file 8 65536"),
+        )
+    },
+    Case {
+        prepare: "{bin}/case_reads make {dir}/file 16",
+        ..case(
+            "stdio-update",
+            "stdio-turns",
+            "reads and writes each of 20000 records of a stream by turns; all of them, then writes all",
+            plain("{bin}/case_update turns {dir}/file 20000 128"),
+            plain("{bin}/case_update whole {dir}/file 20000 128"),
+        )
+    },
+    case(
+        "stdio-records",
+        "stdio-bulk",
+        "eight million records of 16 bytes through stdio; in blocks of 1 MiB",
+        plain("{bin}/case_records stdio {dir}/log 8000000 16"),
+        plain("{bin}/case_records buffered {dir}/log 8000000 16"),
+    ),
+    case(
         "file-lock",
         "lock-wait",
         "four processes lock the whole file for a change; the range that they change",

@@ -110,6 +110,36 @@ pub const CASES: &[Case] = &[
         plain("{openmpi} -np 2 {bin}/case_ranks blocks {dir}/file 200000 64"),
         plain("{openmpi} -np 2 {bin}/case_ranks block {dir}/file 200000 64"),
     ),
+    Case {
+        // Writers of a file in the page cache wait for each other.
+        also: &["lock-wait", "cpu-wait"],
+        ..case(
+            "overlapping-ranks",
+            "conflicting-ranks",
+            "each of two ranks writes all pieces at the same places; each its own",
+            plain("{openmpi} -np 2 {bin}/case_ranks overlapping {dir}/file 64 4096"),
+            plain("{openmpi} -np 2 {bin}/case_ranks blocks {dir}/file 64 4096"),
+        )
+    },
+    Case {
+        prepare: "{bin}/case_reads make {dir}/file 192",
+        cold: true,
+        also: &["lock-wait", "cpu-wait"],
+        ..case(
+            "misaligned-ranks",
+            "misaligned-shared",
+            "pieces of four ranks meet inside pages that are not in the page cache; whole pages",
+            plain("{mpich} -np 4 {bin}/case_ranks_mpich strided {dir}/file 2400 20000"),
+            plain("{mpich} -np 4 {bin}/case_ranks_mpich strided {dir}/file 2400 20480"),
+        )
+    },
+    case(
+        "own-files",
+        "file-per-process",
+        "four ranks create 1500 files each on a FUSE file system; one file",
+        at(Setting::Fuse, "{openmpi} -np 4 {bin}/case_ranks files {dir}/file 1500 1024"),
+        at(Setting::Fuse, "{openmpi} -np 4 {bin}/case_ranks block {dir}/file 1500 1024"),
+    ),
     case(
         "gathered",
         "one-writer",

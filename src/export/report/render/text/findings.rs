@@ -61,6 +61,10 @@ pub fn lines(report: &Report, look: &Look) -> Vec<Line> {
         let head = format!("{:>2}. {:<8}  {}", n + 1, finding.severity.name(), measured(finding, &share));
         add(tone(finding.severity), head);
         add(Tone::Plain, format!("      {}", escape(&finding.title)));
+        if !finding.evidence.functions.is_empty() {
+            let functions: Vec<_> = finding.evidence.functions.iter().map(escape).collect();
+            add(Tone::Plain, format!("      in {}", functions.join(", ")));
+        }
         add(Tone::Dim, format!("      {}", escape(&finding.advice)));
     }
     if found.len() > shown {
