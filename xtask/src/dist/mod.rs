@@ -47,15 +47,13 @@ pub fn run(tree: &Tree, wish: &Wish) -> Result<()> {
         return check::run(tree, &output, &work);
     }
     let epoch = epoch()?;
-    let made = match &wish.tracer {
-        Some(tracer) => packages::make(tracer, &output, &output.join(".packing"), epoch)?,
-        None => packages::make(
-            &build::release(&tree.root, &work.join("build"), epoch)?,
-            &output,
-            &output.join(".packing"),
-            epoch,
-        )?,
+    let built = match &wish.tracer {
+        Some(tracer) => tracer.clone(),
+        None => build::release(&tree.root, &work.join("build"), epoch)?,
     };
+    let packing = output.join(".packing");
+    let made = packages::make(&built, &output, &packing, epoch)?;
+    fs::remove_dir_all(&packing).with_context(|| format!("cannot remove {}", packing.display()))?;
     for path in made {
         println!("{:>12}  {}", size(&path)?, path.display());
     }
