@@ -348,10 +348,10 @@ pub enum Action {
     Runs {
         /// A directory with datasets of many runs
         dir: PathBuf,
-        /// Only runs like this: user=anna, duration_s>5m
+        /// Only runs like this: user=anna, `duration_s>5m`
         ///
-        /// Of several conditions all must hold: command~sim, written_bytes>10G, findings=sync-per-record, start>2026-11-01,
-        /// complete=no.
+        /// Of several conditions all must hold: command~sim, `written_bytes>10G`,
+        /// findings=sync-per-record, start>2026-11-01, complete=no.
         #[arg(long = "where", value_name = "CONDITION")]
         conditions: Vec<crate::runs::condition::Condition>,
         /// So many of them

@@ -342,7 +342,7 @@ mod tests {
     fn seeks_of_libraries_have_what_they_count_from() {
         let of = |symbol: &str, status: i32, whence: i32, before: i64, after: i64| {
             let (off, len, got) = (Some(after as u64), Some(before as u64), Some(whence as u64));
-            let f = of(symbol, Call { status, off, len, got, ..call(0, 1, 0, 0, 1) });
+            let f = of(symbol, Call { status, len, got, off, ..call(0, 1, 0, 0, 1) });
             (f.cmd, f.arg, f.offset, f.bytes, f.req_bytes, f.ret)
         };
         assert_eq!(of("fseek", 0, 0, 7, 90), (Some("SEEK_SET"), Some(90), Some(90), None, None, Some(0)));

@@ -1,6 +1,6 @@
-//! Datasets of many nodes and days as one tree whose directories are conditions (Hive partitions): `date=2026-11-27/node=n1/
-//! start=…/TABLE-….parquet`. DuckDB, Spark and Polars read only the directories that a query needs, and each `start=…` is a
-//! dataset that `report` and the others read.
+//! Datasets of many nodes and days as one tree whose directories are conditions (Hive partitions):
+//! `date=2026-11-27/node=n1/start=…/TABLE-….parquet`. `DuckDB`, Spark and Polars read only the directories that a query
+//! needs, and each `start=…` is a dataset that `report` and the others read.
 
 use std::fs;
 use std::io;

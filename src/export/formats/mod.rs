@@ -30,7 +30,7 @@ pub enum Format {
     Perfetto,
     /// An archive of OTF2 with I/O records, a new directory: for Vampir, Cube and otf2-print
     Otf2,
-    /// A tree of directories by date and node, in which DuckDB, Spark and Polars read what a query needs; adds to one that is
+    /// A tree of directories by date and node, in which `DuckDB`, Spark and Polars read what a query needs; adds to one that is
     /// there
     Hive,
     /// A log of Darshan: for `PyDarshan`, darshan-parser and Drishti

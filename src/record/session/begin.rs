@@ -18,7 +18,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Lets a supervisor (systemd, or whatever set `NOTIFY_SOCKET`: sd_notify(3)) know that from now on no call is missed. Not
+/// Lets a supervisor (systemd, or whatever set `NOTIFY_SOCKET`: `sd_notify(3)`) know that from now on no call is missed. Not
 /// with a command, which has the same variable, and reports for itself.
 fn report_ready() {
     // A supervisor that does not listen is none of the trace's errors.
