@@ -108,7 +108,9 @@ mod tests {
 
     const PROBES: Family = family("iotrace_probes", Type::Gauge, "", "layer, status", "Verdicts on probes");
 
-    fn one(line: &str) -> Option<(String, Vec<(String, String)>, f64)> {
+    type Owned = (String, Vec<(String, String)>, f64);
+
+    fn one(line: &str) -> Option<Owned> {
         let sample = sample(line)?;
         let labels = sample.labels.iter().map(|(name, value)| ((*name).to_owned(), value.clone().into_owned()));
         Some((sample.name.to_owned(), labels.collect(), sample.value))
