@@ -1,4 +1,4 @@
-//! The Prolog, TaskProlog and Epilog of `dist/slurm`, as Slurm calls them: as root, around a job in a control group.
+//! The Prolog, `TaskProlog` and Epilog of `dist/slurm`, as Slurm calls them: as root, around a job in a control group.
 
 use crate::common::group;
 use crate::common::live;
@@ -31,7 +31,7 @@ fn a_job_of_slurm_is_traced_from_prolog_to_epilog_and_its_user_gets_the_dataset(
     let jobs = work.path().join("jobs");
     let dir = jobs.join(JOB);
     let ready = UnixDatagram::bind(work.path().join("ready")).unwrap();
-    ready.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    ready.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     let (out, node) = (script("prolog.sh", &jobs), nix::unistd::gethostname().unwrap());
     assert_eq!((out.stdout.as_slice(), out.stderr.as_slice()), (&b""[..], &b""[..]));
     assert_eq!(fs::metadata(&dir).unwrap().uid(), 0, "root writes where only root may");
