@@ -108,10 +108,7 @@ mod tests {
 
     const PROBES: Family = family("iotrace_probes", Type::Gauge, "", "layer, status", "Verdicts on probes");
 
-<<<<<<< HEAD
     /// Name, labels and value.
-=======
->>>>>>> nodes
     type Owned = (String, Vec<(String, String)>, f64);
 
     fn one(line: &str) -> Option<Owned> {
