@@ -1,4 +1,4 @@
-//! `export --to hive`: a tree of directories that DuckDB prunes, and that is still read by the report.
+//! `export --to hive`: a tree of directories that `DuckDB` prunes, and that is still read by the report.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `iotrace-bpf runs`: runs below a directory are those that reports show, and the index is what DuckDB reads.
+//! `iotrace-bpf runs`: runs below a directory are those that reports show, and the index is what `DuckDB` reads.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
