@@ -9,7 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCK = 4096, SEGMENTS = 100, ROWS = 10, PART = 300 };
+enum {
+	BLOCK = 4096,
+	SEGMENTS = 100,
+	ROWS = 10,
+	PART = 300
+};
 
 static int rank, ranks;
 static char data[BLOCK];

@@ -7,7 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { COLUMNS = 64, TURNS = 40 };
+enum {
+	COLUMNS = 64,
+	TURNS = 40
+};
 
 #define OK(call) check((call) >= 0, #call)
 

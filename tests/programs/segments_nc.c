@@ -9,18 +9,21 @@
 #include <netcdf.h>
 #include <netcdf_par.h>
 #define NC(function) nc_##function
-#define PUT nc_put_vara_double
-#define GET nc_get_vara_double
+#define PUT	     nc_put_vara_double
+#define GET	     nc_get_vara_double
 typedef size_t extent;
 #else
 #include <pnetcdf.h>
 #define NC(function) ncmpi_##function
-#define PUT ncmpi_put_vara_double_all
-#define GET ncmpi_get_vara_double_all
+#define PUT	     ncmpi_put_vara_double_all
+#define GET	     ncmpi_get_vara_double_all
 typedef MPI_Offset extent;
 #endif
 
-enum { COLUMNS = 64, TURNS = 20 };
+enum {
+	COLUMNS = 64,
+	TURNS = 20
+};
 
 static double data[COLUMNS];
 

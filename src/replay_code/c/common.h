@@ -9,12 +9,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LONGEST = 8192 };
+enum {
+	LONGEST = 8192
+};
 
 static int this_rank;
-static long long rank;   /* in the trace, counted from 0 */
+static long long rank;	 /* in the trace, counted from 0 */
 static long long member; /* among the ranks that make the same calls: where its values are in a table */
-static char *buffer;     /* all data */
+static char *buffer;	 /* all data */
 static const char *directory;
 
 __attribute__((noreturn, format(printf, 1, 2))) static inline void fail(const char *format, ...)
@@ -107,7 +109,8 @@ static inline int begin(int *argc, char ***argv)
 	rank = this_rank;
 	only_prepare = *argc == 3 && !strcmp((*argv)[1], "-p");
 	if (*argc != 2 && !only_prepare)
-		fail("usage: replay [-p] DIRECTORY (-p: make the files that the calls need, and remove those of an earlier run)");
+		fail("usage: replay [-p] DIRECTORY (-p: make the files that the calls need, and remove those of an "
+		     "earlier run)");
 	directory = (*argv)[*argc - 1];
 	if (only_prepare) {
 		if (!this_rank)

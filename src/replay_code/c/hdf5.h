@@ -108,7 +108,8 @@ static inline hid_t create(hid_t file, const struct object *object)
 			result = H5Acreate_by_name(file, *object->path ? object->path : "/", object->attribute,
 						   type_of(object->size), space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
 		else
-			result = H5Dcreate2(file, object->path, type_of(object->size), space, links, storage, H5P_DEFAULT);
+			result = H5Dcreate2(file, object->path, type_of(object->size), space, links, storage,
+					    H5P_DEFAULT);
 		good("H5Sclose", H5Sclose(space));
 		good("H5Pclose", H5Pclose(storage));
 	}
@@ -119,13 +120,15 @@ static inline hid_t create(hid_t file, const struct object *object)
 static inline hid_t open_object(hid_t file, const struct object *object)
 {
 	if (object->attribute)
-		return H5Aopen_by_name(file, *object->path ? object->path : "/", object->attribute, H5P_DEFAULT, H5P_DEFAULT);
+		return H5Aopen_by_name(file, *object->path ? object->path : "/", object->attribute, H5P_DEFAULT,
+				       H5P_DEFAULT);
 	return H5Oopen(file, object->path, H5P_DEFAULT);
 }
 
 /* Passes data of a block: H5Dread has a pointer that it writes to, H5Dwrite one that it does not. */
-#define transfer(call, dataset, object, size, collective, start, count) \
-	call(dataset, type_of(size), memory_of((object)->dims, count), selected(object, start, count), by(collective), buffer)
+#define transfer(call, dataset, object, size, collective, start, count)                                                \
+	call(dataset, type_of(size), memory_of((object)->dims, count), selected(object, start, count), by(collective), \
+	     buffer)
 
 static inline hid_t by(long long collective)
 {

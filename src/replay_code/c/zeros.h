@@ -16,4 +16,3 @@ static inline void make_found(long long file)
 	if (fclose(made))
 		fail("%s: %s", path(file), strerror(errno));
 }
-
