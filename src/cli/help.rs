@@ -55,7 +55,8 @@ const NAMES: usize = 28;
 fn screen(command: &Command) -> String {
     let line = |name: &str, about: String| format!("  {name:<NAMES$}{about}\n");
     let mut out = format!("{}\n{USAGE}\nCommands:\n", command.get_about().cloned().unwrap_or_default());
-    for action in command.get_subcommands().filter(|action| action.get_name() != "help") {
+    let shown = |action: &&Command| action.get_name() != "help" && !action.is_hide_set();
+    for action in command.get_subcommands().filter(shown) {
         out += &line(action.get_name(), action.get_about().cloned().unwrap_or_default().to_string());
     }
     for group in GROUPS {
@@ -166,7 +167,7 @@ mod tests {
             (&["report", "x", "--fail-on", "sync-per-recrd"], "\"sync-per-record\""),
             (&["--detail", "find", "--", "true"], "\"finding\""),
             (&["--flight", "3s", "-o", "d", "--trigger", "crahs", "--", "true"], "\"crash\""),
-            (&["--flight", "3s", "-o", "d", "--trigger", "error=EOI", "--", "true"], "\"EIO\""),
+            (&["--flight", "3s", "-o", "d", "--trigger", "error=ENOSPACE", "--", "true"], "\"ENOSPC\""),
         ] {
             let text = answer(args);
             assert!(text.contains(expected), "{args:?}: {text}");

@@ -139,7 +139,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TARGETS)]
     pub duration: Option<Duration>,
     /// Memory of the kernel's ring buffers (64M)
-    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size, help_heading = COST)]
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size, help_heading = COST, hide_short_help = true)]
     pub ring_size: u64,
     /// Serve figures for Prometheus during the trace
     ///
@@ -168,7 +168,7 @@ pub struct RecordArgs {
     /// Options from a file, too
     ///
     /// Its keys are the long options (ring-size = "64M"). Those of the command line win.
-    #[arg(long, value_name = "FILE.toml", help_heading = OUTPUT)]
+    #[arg(long, value_name = "FILE.toml", help_heading = OUTPUT, hide_short_help = true)]
     pub config: Option<PathBuf>,
     /// A command to start, and all its children
     #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["pid", "cgroup", "system"],
@@ -198,7 +198,8 @@ pub struct RotateArgs {
     /// A new dataset in DIR after this time
     ///
     /// --output holds one directory for each, named by when it began (UTC).
-    #[arg(long, value_name = "TIME", value_parser = period, requires = "output", conflicts_with = "force")]
+    #[arg(long, value_name = "TIME", value_parser = period, requires = "output", conflicts_with = "force",
+          hide_short_help = true)]
     pub rotate_time: Option<Duration>,
     /// The same when a dataset has this size: 500M, 1G
     #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = disk_size, requires = "output", conflicts_with = "force")]
@@ -234,7 +235,7 @@ pub struct FlightArgs {
     /// error=NAME (EIO: a call failed so), stuck=TIME (a call has not returned for that long), crash (a signal ended a
     /// process), finding (a rule found something that it had not found before, of at least 5% of the last minute),
     /// finding=RULE or finding=critical.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "flight")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "flight", hide_short_help = true)]
     pub trigger: Vec<Trigger>,
 }
 
