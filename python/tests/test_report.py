@@ -132,7 +132,7 @@ def test_findings(both):
         {name: finding[name] for name in columns} for finding in report["findings"]
     ]
     for row, finding in zip(ours.itertuples(), report["findings"], strict=True):
-        evidence = {name: list(getattr(row, name)) for name in ("spans", "files", "ranks", "processes")}
+        evidence = {name: list(getattr(row, name)) for name in ("spans", "files", "functions", "ranks", "processes")}
         assert evidence == finding["evidence"]
         assert len(run.sql(row.sql)) > 0 or run.aggregate
     assert list(ours["run"].unique()) in ([], [0])

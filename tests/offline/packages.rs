@@ -115,7 +115,7 @@ fn completions(share: &Path) {
         let file = share.join("bash-completion/completions/iotrace-bpf");
         output(Command::new("bash").args(["--norc", "-c", bash]).arg(file).args(words))
     };
-    assert_eq!(bash_offers(&["rep"]).lines().collect::<Vec<_>>(), ["report", "replay", "repair"]);
+    assert_eq!(bash_offers(&["rep"]).lines().collect::<Vec<_>>(), ["report", "replay-code", "replay", "repair"]);
     assert_eq!(bash_offers(&["report", "--cov"]), "--coverage\n");
 
     let fish_offers = |line: &str| {

@@ -60,7 +60,7 @@ def reports(answer: dict[str, Any]) -> list[dict[str, Any]]:
 def finding_rows(answer: dict[str, Any]) -> list[dict[str, Any]]:
     """One row for each finding, in the order of the reports."""
     plain = ("rule", "severity", "title", "seconds", "share", "gain_low_s", "gain_high_s", "advice", "sql")
-    evidence = ("spans", "files", "ranks", "processes")
+    evidence = ("spans", "files", "functions", "ranks", "processes")
     try:
         return [
             {"run": run}

@@ -29,6 +29,7 @@ _FINDINGS = {
     "sql": "string",
     "spans": "integers",
     "files": "strings",
+    "functions": "strings",
     "ranks": "integers",
     "processes": "integers",
 }
@@ -329,7 +330,8 @@ class Dataset(Generic[Frame]):
         Returns:
             `run` (0 when all is of one run), `rule`, `severity`, `title`, `seconds` that it costs, `share` of the time
             in calls, `gain_low_s` and `gain_high_s` (what removing it would save), `advice`, `sql` (a query for
-            `Dataset.sql`), and evidence: lists of `spans` (ids), `files`, `ranks`, `processes` (pids).
+            `Dataset.sql`), and evidence: lists of `spans` (ids), `files`, `functions` of the
+            program, `ranks`, `processes` (pids).
 
         Raises:
             ProgramNotFound: When there is no program, as in `report`.
