@@ -318,7 +318,8 @@ fn a_library_that_writes_chunks_again_and_again_is_named() {
             Layer::Syscall => Span { bytes: Some(moved), ..span },
             _ => Span { self_ns: 0, ..span },
         };
-        Made::of(calls.map(cut)).find_one("write-amplification", 2000)
+        let blocks = (0..100).map(|n| request(n, ("write", "writeback"), (n * 12, 1), moved as i32)).collect();
+        Made { blocks, ..Made::of(calls.map(cut)) }.find_one("write-amplification", 2000)
     };
     let found = made(1 << 20).unwrap();
     assert!(found.title.contains("hdf5 makes 16.0 times of it"), "{}", found.title);

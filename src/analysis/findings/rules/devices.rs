@@ -85,15 +85,16 @@ fn own_write_back(case: &mut Case) -> Vec<Found> {
 
 pub const WRITE_AMPLIFICATION: Rule = Rule {
     id: "write-amplification",
-    about: "far more is written to a file than the program asked for, and that takes the time",
+    about: "far more of a file is written to the device than the program asked for, and that takes the time",
     advice: "of a library: chunks that fit what is written at once, a chunk cache that holds them (H5Pset_chunk_cache), \
              alignment; of the file system: changes that lie together in a file, in whole pages",
     source: "analysis rule X03",
-    needs: &[Layer::Syscall],
+    needs: &[Layer::Block, Layer::Syscall],
     sums: false,
     one_node: false,
     thresholds: &[
-        at_least("times", 1.5, "bytes of the file in system calls or on devices over those that the program wrote"),
+        // Headers and fill values of a library make half as much again of small files.
+        at_least("times", 2.0, "bytes of the file on devices over those that the program wrote"),
         at_least("bytes", 1_048_576.0, "more than that"),
     ],
     sql: "SELECT b.file_id, sum(b.bytes) AS on_devices, any_value(s.moved) AS in_calls FROM block_bytes b JOIN block USING (req_id) LEFT JOIN (SELECT file_id, sum(bytes) AS moved FROM spans WHERE kind = 'write' AND layer = 'syscall' GROUP BY ALL) s USING (file_id) WHERE op = 'write' GROUP BY ALL ORDER BY on_devices DESC",
@@ -144,9 +145,8 @@ fn amplified(case: &mut Case, file: i32, of_file: &[usize]) -> Option<Vec<Found>
     let device = case.run.written.get(&file).copied().unwrap_or(0);
     let chain = chain(case, of_file, device);
     let asked = chain.first().map_or(0, |(_, bytes)| *bytes);
-    let most = chain.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
-    let times = most as f64 / asked.max(1) as f64;
-    let more = most.saturating_sub(asked) as f64;
+    let times = device as f64 / asked.max(1) as f64;
+    let more = device.saturating_sub(asked) as f64;
     if asked <= 0 || times < case.threshold("times") || more < case.threshold("bytes") {
         return None;
     }

@@ -88,6 +88,8 @@ pub fn lines(report: &Report, look: &Look) -> Vec<Line> {
 fn left_out(rules: &[NotEvaluated]) -> String {
     let mut by_why: Vec<(&str, Vec<&str>)> = Vec::new();
     for NotEvaluated { rule, why } in rules {
+        // JSON has the rest.
+        let why = why.split(": ").next().unwrap_or(why);
         match by_why.iter_mut().find(|(known, _)| known == why) {
             Some((_, same)) => same.push(rule),
             None => by_why.push((why, vec![rule])),
