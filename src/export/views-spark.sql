@@ -3483,7 +3483,11 @@ WITH modules AS (
       WHEN layer IN ('mpiio', 'stdio')
       THEN kind IN ('write', 'sync')
       WHEN layer = 'syscall'
-      THEN kind = 'write' OR op SIMILAR TO '(.*\\.)?(fsync|fdsync|fdatasync)'
+      THEN kind = 'write'
+      OR op IN ('fsync', 'fdatasync')
+      OR op LIKE '%.fsync'
+      OR op LIKE '%.fdsync'
+      OR op LIKE '%.fdatasync'
       ELSE kind = 'write'
     END AS writes,
     CASE
@@ -3536,7 +3540,7 @@ WITH modules AS (
         CASE module WHEN 'POSIX' THEN 'FSYNCS' WHEN 'MPIIO' THEN 'SYNCS' ELSE 'FLUSHES' END AS name,
         SUM(calls) FILTER(WHERE
           kind = 'sync' AND (
-            module <> 'POSIX' OR op SIMILAR TO '(.*\\.)?fsync'
+            module <> 'POSIX' OR op = 'fsync' OR op LIKE '%.fsync'
           )) AS value
       ),
       STRUCT(

@@ -990,7 +990,8 @@ CREATE OR REPLACE VIEW darshan AS
                    ELSE 'INDEP_' END AS way,
               -- Time in writing has that in what makes bytes written permanent; metadata are not all other calls.
               CASE WHEN layer IN ('mpiio', 'stdio') THEN kind IN ('write', 'sync')
-                   WHEN layer = 'syscall' THEN kind = 'write' OR op SIMILAR TO '(.*\.)?(fsync|fdsync|fdatasync)'
+                   WHEN layer = 'syscall' THEN kind = 'write' OR op IN ('fsync', 'fdatasync') OR op LIKE '%.fsync'
+                     OR op LIKE '%.fdsync' OR op LIKE '%.fdatasync'
                    ELSE kind = 'write' END AS writes,
               CASE WHEN layer = 'mpiio' THEN kind IN ('open', 'close')
                    WHEN layer = 'stdio' THEN kind IN ('open', 'close', 'seek')
@@ -1008,7 +1009,7 @@ CREATE OR REPLACE VIEW darshan AS
       {'name': 'MMAPS', 'value': sum(calls) FILTER (op = 'mmap')},
       {'name': 'STATS', 'value': sum(calls) FILTER (module = 'POSIX' AND op LIKE '%stat%' AND op NOT LIKE '%statfs%' AND kind = 'meta')},
       {'name': CASE module WHEN 'POSIX' THEN 'FSYNCS' WHEN 'MPIIO' THEN 'SYNCS' ELSE 'FLUSHES' END,
-       'value': sum(calls) FILTER (kind = 'sync' AND (module <> 'POSIX' OR op SIMILAR TO '(.*\.)?fsync'))},
+       'value': sum(calls) FILTER (kind = 'sync' AND (module <> 'POSIX' OR op = 'fsync' OR op LIKE '%.fsync'))},
       {'name': 'FDSYNCS', 'value': sum(calls) FILTER (op IN ('fdatasync', 'aio.fdsync'))}] AS counters
     FROM modules GROUP BY host, module, way, process_ix, file_id, object_id),
   summed AS (
