@@ -11,7 +11,7 @@ const TRACER: &str = env!("CARGO_BIN_EXE_iotrace-bpf");
 
 /// A tracer of a program that writes, as a rank, until a file is there.
 struct Node {
-    _tracer: Running,
+    tracer: Running,
     address: SocketAddr,
     end: PathBuf,
 }
@@ -23,13 +23,13 @@ fn node(work: &Path, rank: &str) -> Node {
     command.args(["--metrics", "127.0.0.1:0", "--rank-vars", "PLACE", "--", "sh", "-c", writes]).args([&file, &end]);
     command.env("PLACE", rank).stderr(fs::File::create(&stderr).unwrap());
     let tracer = Running::spawn(&mut command);
-    Node { _tracer: tracer, address: address(&stderr), end }
+    Node { tracer, address: address(&stderr), end }
 }
 
 #[test]
 fn a_node_whose_trace_ends_is_shown_as_such_and_the_other_goes_on() {
     let work = scratch();
-    let [one, two] = ["11", "12"].map(|rank| node(work.path(), rank));
+    let [mut one, mut two] = ["11", "12"].map(|rank| node(work.path(), rank));
     let line = format!("{TRACER} top {} {} -d 500ms; echo left $?; sleep 600", one.address, two.address);
     let pane = Pane::new(work.path(), (120, 40), &line);
     let text = pane.shows(&["2 of 2 nodes answer", "ranks, time in I/O over", " 11 ", " 12 ", "█"]);
@@ -45,4 +45,8 @@ fn a_node_whose_trace_ends_is_shown_as_such_and_the_other_goes_on() {
     pane.shows(&["··"]);
     pane.after(&["q"], &["left 0"]);
     fs::write(&two.end, "").unwrap();
+    // What ends them is a file in a directory that goes with this function.
+    for node in [&mut one, &mut two] {
+        assert!(node.tracer.wait().success());
+    }
 }

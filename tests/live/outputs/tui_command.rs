@@ -93,7 +93,8 @@ fn the_calls_and_the_stack_of_a_process_are_followed_until_a_signal_ends_it() {
     let mut tail = Running(Command::new("tail").args(tail).arg(&log).stdout(Stdio::null()).spawn().unwrap());
     let pane = Pane::new(work.path(), (120, 40), &format!("{TRACER} -p {}{AFTER}", tail.0.id()));
     pane.shows(&["LIVE"]);
-    pane.after(&["2"], &["processes, time in I/O", "F9 signal"]);
+    // Its row comes with its first call.
+    pane.after(&["2"], &["processes, time in I/O", "F9 signal", "tail ---disable"]);
     pane.after(&["f"], &["calls of", "following (Space: pause)"]);
     live::until("a call", || {
         writeln!(file, "line").unwrap();
