@@ -90,7 +90,7 @@ fn left_out(rules: &[NotEvaluated]) -> String {
     for NotEvaluated { rule, why } in rules {
         // JSON has the rest.
         let why = why.split(": ").next().unwrap_or(why);
-        match by_why.iter_mut().find(|(known, _)| known == why) {
+        match by_why.iter_mut().find(|(known, _)| *known == why) {
             Some((_, same)) => same.push(rule),
             None => by_why.push((why, vec![rule])),
         }
