@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// First argument of the launcher: then the numbers of the gate and error pipes, whether the command is held, the
-/// terminal of its own or [`SHARED`], the caller's limits, the command.
+/// terminal of its own or `SHARED`, the caller's limits, the command.
 pub const LAUNCHER: &str = "__launch";
 /// The command has the caller's terminal.
 const SHARED: &str = "-";
