@@ -1,6 +1,7 @@
 //! Text for people: escaped names, bytes and times with three digits, aligned tables.
 
 use std::fmt::Write;
+use std::path::Path;
 
 /// A name of unknown origin, safe on a terminal: control, bidirectional and invisible characters and bytes that are
 /// not UTF-8 become `\xNN` or `\u{N}`.
@@ -141,6 +142,13 @@ fn three_digits(value: f64) -> String {
         v if v < 99.95 => format!("{value:.1}"),
         _ => format!("{value:.0}"),
     }
+}
+
+/// A path as one word of a shell; what acts on a terminal is escaped.
+pub fn quoted(path: &Path) -> String {
+    let path = escape(path.display().to_string());
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
+    if !path.is_empty() && path.chars().all(plain) { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 /// A number with three significant digits, `x` times something.

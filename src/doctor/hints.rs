@@ -3,7 +3,7 @@
 //! A command stands alone on its line only where it is safe to paste. What changes how the machine boots, or must be done
 //! elsewhere, is a comment.
 
-use crate::text::escape;
+use crate::text::{escape, quoted};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -209,13 +209,6 @@ fn capabilities(missing: &[&str], machine: &Machine) -> Vec<String> {
         lines.push(format!("#   echo {rule} | sudo EDITOR=tee visudo -f /etc/sudoers.d/iotrace-bpf"));
     }
     lines
-}
-
-/// A path as one word of a shell.
-fn quoted(path: &Path) -> String {
-    let path = path.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
-    if !path.is_empty() && path.chars().all(plain) { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 #[cfg(test)]

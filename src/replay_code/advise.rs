@@ -1,6 +1,7 @@
 //! The mended variant of a program (`--advise`): what findings advise, where a generated program can do it.
 
 use crate::replay_code::calls::{Arg, Does, Row, function, named, parts};
+use crate::replay_code::described::has_objects;
 use crate::replay_code::program::Program;
 use crate::replay_code::ranks::{Expr, Group, Step, Value};
 use crate::vocabulary::Layer;
@@ -110,7 +111,9 @@ fn apply(mend: Mend, program: &mut Program, groups: &mut [Group]) -> bool {
                 changed |= hint(&mut group.steps, new);
             }
         }
-        Mend::Switch(name, value) if program.layer == Layer::Hdf5 || name == "NO_FILL" => {
+        Mend::Switch(name, value)
+            if program.layer == Layer::Hdf5 || name == "NO_FILL" && has_objects(program.layer) =>
+        {
             changed = program.switches.insert(name, value).is_none();
         }
         Mend::Switch(..) => {}

@@ -18,7 +18,7 @@ use crate::vocabulary::Layer;
 
 /// Bytes of a description.
 const LONGEST: u64 = 1 << 20;
-/// Calls for one pattern of a variable, of all ranks.
+/// Transfers of all ranks together.
 const CALLS_MAX: i64 = 1 << 24;
 const RANKS_MAX: i64 = 1 << 20;
 /// Variable of the file; those of datasets follow.
@@ -156,6 +156,7 @@ fn program(text: &str, limit: usize) -> Result<Program> {
     let layer = layer(&description.interface).map_err(anyhow::Error::msg)?;
     ensure!((1..=RANKS_MAX).contains(&description.ranks), "ranks: from 1 to {RANKS_MAX}");
     description.variable.iter().try_for_each(|variable| check(variable, description.ranks))?;
+    check_all(&description, layer)?;
     let mut made = Program {
         layer,
         ranks: Vec::new(),
@@ -204,6 +205,38 @@ fn check(variable: &Variable, ranks: i64) -> Result<()> {
         "{name}: chunk has as many numbers as dims"
     );
     Ok(())
+}
+
+/// What all variables come to: bytes of the file, and calls of all ranks.
+fn check_all(description: &Description, layer: Layer) -> Result<()> {
+    let (mut bytes, mut calls) = (0_i64, 0_i64);
+    for variable in &description.variable {
+        bytes = bytes.saturating_add(total(&variable.dims).saturating_mul(variable.element));
+        let transfers = variable.steps.saturating_mul(variable.pattern.len() as i64);
+        let rows = if has_objects(layer) { 1 } else { Rows::of(variable, &part(variable, 0).1).number };
+        calls = calls.saturating_add(transfers.saturating_mul(rows).saturating_mul(description.ranks));
+    }
+    ensure!(bytes < i64::MAX, "the variables are too large together");
+    ensure!(calls <= CALLS_MAX, "more than {CALLS_MAX} calls of all ranks: fewer parts of rows, steps or ranks");
+    Ok(())
+}
+
+/// Bytes of a rank's part that follow each other in the file.
+struct Rows {
+    number: i64,
+    bytes: i64,
+    /// Dimensions that go over the rows.
+    outer: usize,
+}
+
+impl Rows {
+    fn of(variable: &Variable, count: &[i64]) -> Self {
+        // The last dimensions that are whole, and the one before.
+        let whole = count.iter().zip(&variable.dims).rev().take_while(|(count, dim)| count == dim).count();
+        let outer = count.len().saturating_sub(whole + 1);
+        let (over, inside) = count.split_at(outer);
+        Self { number: total(over), bytes: total(inside).saturating_mul(variable.element), outer }
+    }
 }
 
 fn files(path: &str) -> Vec<File> {
@@ -264,6 +297,7 @@ impl Writer<'_> {
                     self.transfer(&op, variable, (about(number), begins))?;
                 }
             }
+            // Below `i64::MAX` together: `check_all`.
             begins += total(&variable.dims).saturating_mul(variable.element);
         }
         for number in 0..description.variable.len() {
@@ -280,18 +314,8 @@ impl Writer<'_> {
             let bytes = total(&count).saturating_mul(variable.element);
             return self.call(op, &About { bytes, selection: [start, count].concat(), ..about });
         }
-        // Bytes that follow each other in the file: the last dimensions that are whole, and the one before.
-        let whole = count.iter().zip(&variable.dims).rev().take_while(|(count, dim)| count == dim).count();
-        let outer = count.len().saturating_sub(whole + 1);
-        let bytes = total(&count[outer..]).saturating_mul(variable.element);
-        let rows = total(&count[..outer]);
-        let calls = rows.saturating_mul(variable.steps).saturating_mul(total(&variable.decomposition));
-        ensure!(
-            calls <= CALLS_MAX,
-            "{}: more than {CALLS_MAX} calls; fewer parts of rows, or fewer steps",
-            variable.name
-        );
-        for row in 0..rows {
+        let Rows { number, bytes, outer } = Rows::of(variable, &count);
+        for row in 0..number {
             let (mut left, mut at) = (row, start.clone());
             for d in (0..outer).rev() {
                 at[d] += left % count[d];
@@ -396,11 +420,21 @@ mod tests {
             ("dims = [64, 32]", "dims = [64]"),
             ("dims = [64, 32]", "dims = [9223372036854775807, 9223372036854775807]"),
             ("dims = [64, 32]", "dims = [1_000_000_000, 32]"),
+            ("dims = [64, 32]", "steps = 16777216\ndims = [64, 32]"),
             ("name", "nam"),
         ] {
             let text = format!("interface = 'posix'\n{}", FIELD.replacen(text, why, 1));
             assert!(program(&text, 100).is_err(), "{why}");
         }
         assert!(program(&format!("interface = 'tape'\n{FIELD}"), 100).is_err());
+        // Each by itself would do.
+        let (first, variable) = FIELD.split_once("[[").unwrap();
+        let huge = format!("[[{}", variable.replace("[64, 32]", "[288230376151711744, 2]"));
+        for (variables, why) in [(huge.clone(), "calls"), (huge.repeat(2), "too large")] {
+            let text = format!("interface = 'posix'\n{first}{variables}");
+            assert!(format!("{:#}", program(&text, 100).unwrap_err()).contains(why), "{why}");
+        }
+        let steps = FIELD.replace("dims", "steps = 16777216\ndims");
+        assert!(program(&format!("interface = 'hdf5'\n{steps}"), 100).is_err());
     }
 }

@@ -9,6 +9,7 @@ use crate::replay_code::advise::SWITCHES;
 use crate::replay_code::calls::{Arg, parts};
 use crate::replay_code::names::literal;
 use crate::replay_code::program::{FIRST_COMMUNICATOR, Program};
+use crate::replay_code::rank::WHENCE;
 use crate::replay_code::ranks::{Expr, Group, Step, Value};
 use crate::vocabulary::Layer;
 
@@ -351,8 +352,6 @@ fn number(value: i64) -> String {
     // There is no literal of the smallest number in C.
     if value == i64::MIN { "(-9223372036854775807 - 1)".into() } else { value.to_string() }
 }
-
-const WHENCE: &[&str] = &["SEEK_SET", "SEEK_CUR", "SEEK_END", "SEEK_DATA", "SEEK_HOLE"];
 
 const OPEN_FLAGS: &[(i64, &str)] = &[
     (libc::O_CREAT as i64, "O_CREAT"),

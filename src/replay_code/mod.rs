@@ -15,7 +15,7 @@ mod readme;
 mod select;
 mod shared;
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
@@ -23,6 +23,7 @@ use anyhow::{Context as _, Result};
 use glob::Pattern;
 
 use crate::export::report::{Source as _, Union, build};
+use crate::export::{create_new_file, give_to_caller};
 use crate::replay_code::program::Program;
 use crate::replay_code::ranks::Group;
 use crate::vocabulary::Layer;
@@ -84,14 +85,11 @@ fn write_all(
         ("Makefile", readme::makefile(program, &interface)),
         ("README.md", readme::readme(dir, program, &interface, (wish.keep_time, mended))),
     ] {
-        write(&wish.output.join(name), &text)?;
+        let path = wish.output.join(name);
+        let mut file = create_new_file(&path)?;
+        file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
     }
-    Ok(())
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    let mut file = File::create_new(path).with_context(|| format!("cannot create {}", path.display()))?;
-    file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
+    give_to_caller(wish.output)
 }
 
 /// A layer by the name on the command line: that of the interface, or of the layer.

@@ -14,7 +14,7 @@ use crate::vocabulary::{Kind, Layer, flag};
 use nix::libc;
 
 /// What `lseek` counts from, in the order of the numbers of Linux.
-const WHENCE: [&str; 5] = ["SEEK_SET", "SEEK_CUR", "SEEK_END", "SEEK_DATA", "SEEK_HOLE"];
+pub(super) const WHENCE: [&str; 5] = ["SEEK_SET", "SEEK_CUR", "SEEK_END", "SEEK_DATA", "SEEK_HOLE"];
 /// `MPI_MODE_CREATE` and `MPI_MODE_RDWR` of Open MPI and MPICH.
 const MPI_CREATE: i32 = 1;
 const MPI_RDWR: i32 = 8;

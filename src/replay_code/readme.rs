@@ -58,12 +58,12 @@ pub fn readme(
     }
     text.push_str("\n## Calls\n\n| call | replayed |\n|---|---|\n");
     for (op, calls) in &program.calls {
-        _ = writeln!(text, "| `{op}` | {calls} |");
+        _ = writeln!(text, "| `{}` | {calls} |", cell(op));
     }
     if !program.left_out.is_empty() {
         text.push_str("\nNot replayed:\n\n| call | calls |\n|---|---|\n");
         for (op, calls) in &program.left_out {
-            _ = writeln!(text, "| {op} | {calls} |");
+            _ = writeln!(text, "| `{}` | {calls} |", cell(op));
         }
     }
     if let Some(mended) = mended {

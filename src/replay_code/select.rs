@@ -39,6 +39,9 @@ pub fn block(dims: &[i64], at: i64, count: i64) -> Option<(Vec<i64>, Vec<i64>)> 
     (left <= 1).then_some((start, counts))
 }
 
+/// Divisors of larger numbers are not looked for: a dataset may have any number, and each takes as long as its root.
+const DIVIDED_MAX: i64 = 1 << 32;
+
 /// The largest divisor of a number that is at most `most`.
 fn largest_divisor(number: i64, most: i64) -> Option<i64> {
     if most >= number {
@@ -46,6 +49,9 @@ fn largest_divisor(number: i64, most: i64) -> Option<i64> {
     }
     if most > 0 && number % most == 0 {
         return Some(most);
+    }
+    if number > DIVIDED_MAX {
+        return None;
     }
     let mut largest = None;
     for small in 1..=most {
@@ -72,6 +78,8 @@ mod tests {
         assert_eq!(block(&[], 0, 1), Some((vec![], vec![])));
         assert_eq!(block(&[3, 4], 0, 10), None);
         assert_eq!(block(&[8], 3, 0), Some((vec![3], vec![0])));
+        let huge = i64::MAX - 24;
+        assert_eq!(block(&[huge / 2, 3], 0, huge), None, "not looked for");
     }
 
     #[test]

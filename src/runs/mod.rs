@@ -14,7 +14,7 @@ use crate::export::report::{Union, build};
 use crate::runs::condition::Condition;
 pub use crate::runs::index::INDEX;
 pub use crate::runs::row::{COLUMNS, Run};
-use crate::text::{self, Set, bytes, escape, percent, table, time};
+use crate::text::{self, Set, bytes, escape, percent, quoted, table, time};
 
 /// How runs are to be shown.
 #[derive(Debug, Clone, Copy)]
@@ -102,5 +102,5 @@ fn lines(dir: &Path, runs: &[Run], width: usize) -> String {
     };
     let rows: Vec<Vec<String>> = runs.iter().map(row).collect();
     let path = dir.join(&newest.path);
-    format!("{}\n  iotrace-bpf report {}\n", table(&head, &rows, width, 0), escape(path.display().to_string()))
+    format!("{}\n  iotrace-bpf report {}\n", table(&head, &rows, width, 0), quoted(&path))
 }

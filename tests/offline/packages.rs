@@ -14,7 +14,19 @@ const FILES: &[&str] = &[
     "/usr/share/bash-completion/completions/iotrace-bpf",
     "/usr/share/fish/vendor_completions.d/iotrace-bpf.fish",
 ];
-const DOCUMENTS: &[&str] = &["README.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-GPL-2.0-bpf", "THIRD-PARTY.txt"];
+const DOCUMENTS: &[&str] = &[
+    "README.md",
+    "LICENSE-MIT",
+    "LICENSE-APACHE",
+    "LICENSE-GPL-2.0-bpf",
+    "THIRD-PARTY.txt",
+    "prometheus/rules.yml",
+    "grafana/iotrace-bpf.json",
+    "slurm/prolog.sh",
+    "slurm/epilog.sh",
+    "slurm/task_prolog.sh",
+    "iotrace-bpf.lua",
+];
 
 #[test]
 fn packages_are_the_same_each_time_and_their_readers_accept_them() {

@@ -23,9 +23,10 @@ pub fn add(dir: &Path, to: &Path) -> Result<Vec<String>> {
     }
     let mut left_out = Vec::new();
     for path in all.iter().filter(|path| !path.starts_with(to)) {
-        match place(path)? {
-            Ok(place) => add_one(path, &to.join(place))?,
-            Err(why) => left_out.push(format!("{}: {why}, left out", path.display())),
+        match place(path) {
+            Ok(Ok(place)) => add_one(path, to, &place)?,
+            Ok(Err(why)) => left_out.push(format!("{}: {why}, left out", path.display())),
+            Err(why) => left_out.push(format!("{}: {why:#}, left out", path.display())),
         }
     }
     Ok(left_out)
@@ -62,18 +63,23 @@ fn component(name: &str) -> String {
     name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
+/// Where no link can be made.
+const IS_COPIED: [io::ErrorKind; 3] =
+    [io::ErrorKind::CrossesDevices, io::ErrorKind::PermissionDenied, io::ErrorKind::TooManyLinks];
+
 /// Whole or not at all.
-fn add_one(from: &Path, to: &Path) -> Result<()> {
+fn add_one(from: &Path, tree: &Path, place: &Path) -> Result<()> {
+    let to = &tree.join(place);
     if to.symlink_metadata().is_ok() {
         return Ok(());
     }
-    let parent = to.parent().context("a directory to add it to")?;
-    fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
+    let above = place.ancestors().skip(1).collect::<Vec<_>>();
+    for directory in above.into_iter().rev().map(|part| tree.join(part)) {
+        make(&directory)?;
+    }
     let new = to.with_extension(format!("{}.new", std::process::id()));
-    let added = link_all(from, &new).and_then(|()| {
-        give_to_caller(&new)?;
-        fs::rename(&new, to).with_context(|| format!("cannot create {}", to.display()))
-    });
+    let added = link_all(from, &new)
+        .and_then(|()| fs::rename(&new, to).with_context(|| format!("cannot create {}", to.display())));
     if added.is_err() {
         // A part of it may be there.
         let _ = fs::remove_dir_all(&new);
@@ -81,21 +87,34 @@ fn add_one(from: &Path, to: &Path) -> Result<()> {
     added
 }
 
+/// Makes a directory, if it is not there, for the caller of sudo.
+fn make(directory: &Path) -> Result<()> {
+    match fs::create_dir(directory) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => {
+            made.with_context(|| format!("cannot create {}", directory.display()))?;
+            give_to_caller(directory)
+        }
+    }
+}
+
+/// A link is the same file, whose owner stays who it was: only copies are the caller's.
 fn link_all(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir(to).with_context(|| format!("cannot create {}", to.display()))?;
+    make(to)?;
     for entry in fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))? {
         let entry = entry.with_context(|| format!("cannot list {}", from.display()))?;
         if !entry.file_type().is_ok_and(|kind| kind.is_file()) {
             continue;
         }
         let (old, new) = (entry.path(), to.join(entry.file_name()));
-        let done = fs::hard_link(&old, &new).or_else(|e| match e.kind() {
-            io::ErrorKind::CrossesDevices | io::ErrorKind::PermissionDenied | io::ErrorKind::TooManyLinks => {
-                fs::copy(&old, &new).map(drop)
+        let what = || format!("cannot copy {} to {}", old.display(), new.display());
+        match fs::hard_link(&old, &new) {
+            Err(e) if IS_COPIED.contains(&e.kind()) => {
+                fs::copy(&old, &new).with_context(what)?;
+                give_to_caller(&new)?;
             }
-            _ => Err(e),
-        });
-        done.with_context(|| format!("cannot copy {} to {}", old.display(), new.display()))?;
+            linked => linked.with_context(what)?,
+        }
     }
     Ok(())
 }

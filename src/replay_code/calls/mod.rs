@@ -65,7 +65,7 @@ pub enum Does {
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
     pub layer: Layer,
-    /// Its names in the trace; `*` at the end is any rest.
+    /// Its names in the trace; `*` at the end is a type, and `_all` where it is collective.
     pub ops: &'static [&'static str],
     pub does: Does,
     pub args: &'static [Arg],
@@ -74,8 +74,16 @@ pub struct Row {
 }
 
 impl Row {
+    /// The name is put into the program as it stands: it comes from a dataset, and is one of a library or nothing.
     fn covers(&self, op: &str) -> bool {
-        self.ops.iter().any(|own| own.strip_suffix('*').map_or(*own == op, |begins| op.starts_with(begins)))
+        let rest_is_type = |rest: &str| {
+            let rest = rest.strip_suffix("_all").unwrap_or(rest);
+            TYPES.iter().any(|(name, ..)| *name == rest)
+        };
+        self.ops.iter().any(|own| match own.strip_suffix('*') {
+            Some(begins) => op.strip_prefix(begins).is_some_and(rest_is_type),
+            None => *own == op,
+        })
     }
 }
 
@@ -136,4 +144,27 @@ pub fn named(op: &str) -> Option<usize> {
 /// The rows of a call of a layer, with their numbers.
 pub fn of(layer: Layer, op: &str) -> impl Iterator<Item = (usize, &'static Row)> {
     rows().enumerate().filter(move |(_, row)| row.layer == layer && row.covers(op))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_libraries_are_covered() {
+        for (op, covered) in [
+            ("pwrite64", true),
+            ("nc_put_vara_double", true),
+            ("ncmpi_put_vara_double_all", true),
+            ("ncmpi_iput_var_int", true),
+            ("nc_put_att_text", true),
+            ("nc_put_vara_double_x, 0); system(\"id\"); (", false),
+            ("nc_put_vara_", false),
+            ("nc_put_vara_double_all_all", false),
+            ("pwrite64);", false),
+            ("", false),
+        ] {
+            assert_eq!(named(op).is_some(), covered, "{op}");
+        }
+    }
 }

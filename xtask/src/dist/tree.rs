@@ -26,12 +26,18 @@ pub const RPM: Layout = Layout { prefix: "usr", zsh: "site-functions", program: 
 /// How the unit in `dist/` calls the program.
 const UNIT_PROGRAM: &str = "ExecStart=/usr/local/bin/iotrace-bpf ";
 
-/// Documents that lie beside each other.
+/// Documents, and examples of what is set up around the tracer.
 const DOCUMENTS: &[(&str, &str)] = &[
     ("README.md", "README.md"),
     ("LICENSE-MIT", "LICENSE-MIT"),
     ("LICENSE-APACHE", "LICENSE-APACHE"),
     ("bpf/LICENSE", "LICENSE-GPL-2.0-bpf"),
+    ("dist/prometheus/rules.yml", "prometheus/rules.yml"),
+    ("dist/grafana/iotrace-bpf.json", "grafana/iotrace-bpf.json"),
+    ("dist/slurm/prolog.sh", "slurm/prolog.sh"),
+    ("dist/slurm/epilog.sh", "slurm/epilog.sh"),
+    ("dist/slurm/task_prolog.sh", "slurm/task_prolog.sh"),
+    ("dist/iotrace-bpf.lua", "iotrace-bpf.lua"),
 ];
 
 /// What is in every package, made once.
