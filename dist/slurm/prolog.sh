@@ -20,9 +20,11 @@ until mkdir -m 0700 "$dir" 2>/dev/null; do
 done
 
 # Slurm makes the job's control group after the Prolog, waits until nobody has the Prolog's output open, and kills what is
-# left of its process group.
+# left of its process group: the Prolog ends when the tracer's process is in a session of its own.
 export RUN CGROUPS TRACER
+rm -f "$RUN/$SLURM_JOB_ID"
 setsid sh -c '
+	printf "%s\n%s\n" "$$" "$0" >"$RUN/.$SLURM_JOB_ID" && mv "$RUN/.$SLURM_JOB_ID" "$RUN/$SLURM_JOB_ID" || exit 0
 	n=0
 	until [ -d "$CGROUPS/job_$SLURM_JOB_ID" ]; do
 		n=$((n + 1))
@@ -31,5 +33,9 @@ setsid sh -c '
 	done
 	exec "$TRACER" --no-tui --quiet --aggregate --cgroup "$CGROUPS/job_$SLURM_JOB_ID" -o "$0/sums.iotrace"
 ' "$dir" </dev/null >"$dir/log" 2>&1 &
-printf '%s\n%s\n' "$!" "$dir" >"$RUN/$SLURM_JOB_ID"
+n=0
+until [ -e "$RUN/$SLURM_JOB_ID" ] || [ "$n" -ge 100 ]; do
+	n=$((n + 1))
+	sleep 0.05
+done
 exit 0

@@ -127,12 +127,16 @@ pub fn rank_is_that_of_its_environment(data: &Data, out: &Path, rank: i32) {
     }
 }
 
-/// Processes that are this tracer.
+/// Processes that are this tracer, but for those of offline tests, which only read datasets and run beside this one.
 fn all_tracers() -> Vec<u32> {
+    let environment = |pid: &u32| fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let offline =
+        |pid: &u32| environment(pid).split(|b| *b == 0).any(|v| v == b"NEXTEST_BINARY_ID=iotrace-bpf::offline");
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let is_tracer = |exe: &Path| exe == Path::new(env!("CARGO_BIN_EXE_iotrace-bpf"));
     let tracers = entries.filter(|entry| fs::read_link(entry.path().join("exe")).is_ok_and(|exe| is_tracer(&exe)));
-    tracers.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    let tracers = tracers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    tracers.filter(|pid| !offline(pid)).collect()
 }
 
 pub fn tracers() -> usize {
