@@ -3,50 +3,39 @@
 //! A row is data. Its index is the probe's cookie, the index into the kernel side's array of specs and
 //! the `spec` of every event. Adding a function adds a row here and nothing in `bpf/`.
 
-mod aio;
 mod array;
 mod def;
 mod effect;
 mod family;
-mod fault;
-pub mod fuse;
-pub mod hdf5;
-mod jump;
+pub mod kernel;
+pub mod libraries;
 pub mod library;
-mod mpi;
-mod mpiio;
-mod netcdf;
-pub mod nfs;
-mod number;
-mod operation;
 pub mod phase;
-mod pnetcdf;
 mod recorded;
 pub mod role;
 mod row;
 mod source;
-mod stdio;
 pub mod symbol;
-mod syscall;
 mod user;
 pub mod value;
 pub mod variables;
-mod vfs;
 
 pub use array::{
     Array, Count, Deref, JOB_LIST, JOB_READ, JOB_SYNC, JOB_WRITE, OMPIO_OPENED, OPENED_BY, ROMIO_OPENED, Status, When,
 };
 pub use family::{Family, Version};
+pub use kernel::number::Layout;
+pub use kernel::syscall::COPIES;
 pub use library::{Catalog, Library};
-pub use number::Layout;
 pub use phase::Phase;
 pub use recorded::{Argument, Async, Hints};
 pub use role::{Does, Note, Role, Values};
 pub use row::Row;
 pub use source::{Src, Variable};
-pub use syscall::COPIES;
 
 use crate::vocabulary::Layer;
+use kernel::{fault, number, operation, syscall, vfs};
+use libraries::{aio, hdf5, jump, mpi, mpiio, netcdf, pnetcdf, stdio};
 
 /// The implementations of MPI-IO.
 pub const OMPIO: &str = "OMPIO";

@@ -1,6 +1,6 @@
 //! What a call is about: its file, its handle, its object; and what it does to them.
 
-use crate::catalog::hdf5::Effect;
+use crate::catalog::libraries::hdf5::Effect;
 use crate::catalog::{self, Family, Role};
 use crate::correlate::calls::call::succeeded;
 use crate::correlate::calls::stack::Node;

@@ -303,7 +303,7 @@ pub enum Exchange {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
-    /// As [`crate::catalog::fuse`] has them.
+    /// As [`crate::catalog::kernel::fuse`] has them.
     pub operation: u32,
     /// The file system that is served.
     pub dev: Option<i64>,
@@ -339,7 +339,7 @@ pub struct Reply {
     pub time: u64,
     pub received: u64,
     pub number: u32,
-    /// The client's name of what was asked for, for [`crate::catalog::nfs::word`]; a NUL ends it.
+    /// The client's name of what was asked for, for [`crate::catalog::kernel::nfs::word`]; a NUL ends it.
     pub operation: [u8; 24],
     /// The client's thread, if it is traced, and the number of the innermost call that it was in.
     pub client: Option<(u32, Option<u32>)>,

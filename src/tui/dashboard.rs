@@ -8,9 +8,9 @@ use ratatui::layout::{Rect, Size};
 use crate::summary::filter::Filter;
 use crate::summary::view::{Focus, Screen, Snapshot, Source};
 use crate::tui::frame;
-use crate::tui::input::{Input, Key};
 use crate::tui::layout::Layout;
 use crate::tui::state::{Effect, State};
+use crate::tui::terminal::input::{Input, Key};
 use crate::tui::theme::Theme;
 use crate::tui::times::Times;
 

@@ -1,5 +1,7 @@
 //! A frame: the title and tabs, the screen, what distorts its figures, the status line, the keys, and boxes over it.
 
+mod hints;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
@@ -12,7 +14,7 @@ use crate::tui::screens::about;
 use crate::tui::state::{Popup, State};
 use crate::tui::theme::Tone;
 use crate::tui::widgets::{Pen, put, title};
-use crate::tui::{hints, screens, sql, text};
+use crate::tui::{screens, sql, text};
 use crate::vocabulary::Layer;
 
 /// Below this nothing can be read.

@@ -1,5 +1,7 @@
 //! The layout that a user keeps from one time to the next: order of tables, units, what figures are, grouping. As text in TOML.
 
+pub mod settings;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

@@ -3,22 +3,12 @@
 
 pub mod cluster;
 mod dashboard;
-#[cfg(test)]
-mod extreme;
 mod frame;
-mod hints;
-mod input;
 mod keys;
 mod layout;
-mod osc52;
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod recorded;
 mod screens;
-mod settings;
 mod sql;
 mod state;
-pub mod status;
 pub mod terminal;
 #[cfg(test)]
 mod testing;
@@ -35,10 +25,10 @@ use std::time::{Duration, Instant};
 use crate::summary::filter::Filter;
 use crate::summary::view::Source;
 pub use crate::tui::dashboard::{Dashboard, Request};
-pub use crate::tui::input::Key;
 pub use crate::tui::layout::Layout;
-use crate::tui::settings::Settings;
+use crate::tui::layout::settings::Settings;
 use crate::tui::terminal::Screen;
+pub use crate::tui::terminal::input::Key;
 pub use crate::tui::theme::{Palette, Theme};
 pub use crate::tui::times::{Last, Times};
 use anyhow::{Context as _, Result};

@@ -20,10 +20,10 @@ pub use crate::summary::view::TableId;
 use crate::summary::view::{
     Command, EventRow, Focus, Grouping, Measure, NodeId, ProcessFocus, Screen, Snapshot, Window,
 };
-use crate::tui::input::Mouse;
 pub use crate::tui::state::found::numbered;
 pub use crate::tui::state::process::{OutputPane, Signalling};
 pub use crate::tui::state::prompt::{Asked, Prompt};
+use crate::tui::terminal::input::Mouse;
 use crate::tui::text;
 use crate::tui::theme::{Palette, Theme};
 use crate::tui::times::Times;

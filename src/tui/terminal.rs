@@ -1,5 +1,9 @@
 //! The terminal: taken for the dashboard, and given back however that ends.
 
+pub mod input;
+mod osc52;
+pub mod status;
+
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write as _};
 use std::os::fd::AsFd as _;
@@ -23,8 +27,7 @@ use ratatui::{Frame, Terminal};
 
 use crate::export::decoding;
 use crate::tui::dashboard::Dashboard;
-use crate::tui::input::{self, Input};
-use crate::tui::osc52;
+use crate::tui::terminal::input::Input;
 
 /// The controlling terminal, wherever standard output goes.
 const TTY: &str = "/dev/tty";

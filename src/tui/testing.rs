@@ -1,5 +1,9 @@
 //! A snapshot by hand, and frames as text, for tests.
 
+mod extreme;
+#[allow(clippy::unwrap_used)]
+mod recorded;
+
 use std::sync::Arc;
 
 use ratatui::buffer::Buffer;

@@ -12,5 +12,6 @@ mod kept;
 mod libraries;
 mod outputs;
 mod robustness;
+mod screens;
 mod storage;
 mod targets;

@@ -1,6 +1,6 @@
 //! The columns that follow from the record of one call alone: result, error, bytes, offset, flags.
 
-use crate::catalog::hdf5::Effect;
+use crate::catalog::libraries::hdf5::Effect;
 use crate::catalog::variables::Meaning;
 use crate::catalog::{Argument, Async, Copies, Fails, Family, Hints, Role, Row, Src};
 use crate::event::Call;

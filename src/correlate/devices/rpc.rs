@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::HashMap;
-use crate::catalog::fuse::{self, Moves};
-use crate::catalog::nfs;
+use crate::catalog::kernel::fuse::{self, Moves};
+use crate::catalog::kernel::nfs;
 use crate::correlate::losses::Losses;
 use crate::correlate::resources::processes::{Processes, ThreadState};
 use crate::event::{Asked, Exchange, Message, Replied, Reply};

@@ -2,8 +2,8 @@
 
 use crate::HashMap;
 use crate::catalog::Row;
-pub use crate::catalog::hdf5::{ANY_CLASS, DATASETS};
-use crate::catalog::hdf5::{DEFLATE, Effect, FILTERS, LAYOUT, ListEffect, PIPELINE, SpaceEffect};
+pub use crate::catalog::libraries::hdf5::{ANY_CLASS, DATASETS};
+use crate::catalog::libraries::hdf5::{DEFLATE, Effect, FILTERS, LAYOUT, ListEffect, PIPELINE, SpaceEffect};
 use crate::correlate::calls::call::succeeded;
 use crate::correlate::resources::objects::{Objects, Shape};
 use crate::correlate::resources::processes::Owner;

@@ -9,7 +9,7 @@ use object::LittleEndian;
 use object::elf::{self, FileHeader64, ProgramHeader64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym, SymbolTable};
 
-use crate::catalog::hdf5::CALLS_LOOKED_FOR;
+use crate::catalog::libraries::hdf5::CALLS_LOOKED_FOR;
 use crate::loader::code::bounds::{self, more_than};
 
 type Header = FileHeader64<LittleEndian>;

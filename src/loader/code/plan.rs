@@ -4,7 +4,7 @@ mod sites;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::catalog::hdf5::Accessor;
+use crate::catalog::libraries::hdf5::Accessor;
 use crate::catalog::symbol::{Names, cold_part_of};
 use crate::catalog::{Catalog, Family, Library, Row, Src, Version};
 use crate::loader::code::accessor::Field;

@@ -1,6 +1,6 @@
 //! Catalog rows as the kernel side sees them (`struct iot_spec`).
 
-use crate::catalog::hdf5::Effect;
+use crate::catalog::libraries::hdf5::Effect;
 use crate::catalog::variables::Meaning;
 use crate::catalog::{
     About, Argument, Array, Async, Copies, Count, Deref, Fails, Family, Hints, Note, Role, Row, Src, When,

@@ -31,7 +31,7 @@ use crate::record::session::targets::Targets;
 use crate::record::threads::Feeds;
 use crate::record::{DUMP, TICK, WRITE, wall};
 use crate::rows::{self, Loss, Meta, Row};
-use crate::tui::status::Status;
+use crate::tui::terminal::status::Status;
 use anyhow::{Result, anyhow};
 use nix::sys::signal::Signal;
 use std::io::{IsTerminal as _, PipeWriter, Write as _};

@@ -1,8 +1,8 @@
 //! What the user looks at, and the keys that change it.
 
 use crate::cluster::history::TICKS;
-use crate::tui::input::{Key, Mouse, MouseDid};
 use crate::tui::keys::Binding;
+use crate::tui::terminal::input::{Key, Mouse, MouseDid};
 use crate::tui::theme::Theme;
 use crate::tui::widgets::Pen;
 use crate::tui::widgets::table::{Hit, TableState};

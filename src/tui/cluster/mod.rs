@@ -12,8 +12,8 @@ use anyhow::Result;
 
 use crate::cluster::watch::Watch;
 use crate::tui::cluster::look::Look;
-use crate::tui::input::Input;
 use crate::tui::terminal::Screen;
+use crate::tui::terminal::input::Input;
 use crate::tui::theme::Theme;
 
 /// How often it is looked for answers.

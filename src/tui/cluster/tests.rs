@@ -4,7 +4,7 @@ use super::*;
 use crate::cluster::history::Node;
 use crate::cluster::testing::{Page, node};
 use crate::cluster::view::view;
-use crate::tui::input::Key;
+use crate::tui::terminal::input::Key;
 use crate::tui::testing::text_of;
 use crate::tui::theme::Palette;
 use ratatui::buffer::Buffer;

@@ -128,8 +128,8 @@ fn joined<T: ToString>(list: &[T]) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use crate::summary::view::Screen;
-    use crate::tui::input::Key;
     use crate::tui::state::{State, TableId};
+    use crate::tui::terminal::input::Key;
     use crate::tui::testing::{drawn, snapshot};
     use crate::tui::theme::Theme;
 

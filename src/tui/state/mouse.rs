@@ -1,8 +1,8 @@
 //! What the mouse does: clicks and the wheel on tabs and tables, and a window by dragging over a chart.
 
 use crate::summary::view::Snapshot;
-use crate::tui::input::{Mouse, MouseDid};
 use crate::tui::state::{Effect, State, TableId, window};
+use crate::tui::terminal::input::{Mouse, MouseDid};
 use crate::tui::text;
 use crate::tui::widgets::axis::Axis;
 use crate::tui::widgets::table::Hit;

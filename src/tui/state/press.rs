@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use crate::summary::filter::Filter;
 use crate::summary::view::{Command, Grouping, Measure, NodeId, Screen, Snapshot};
-use crate::tui::input::Key;
 use crate::tui::keys;
 use crate::tui::sql;
 use crate::tui::state::{Amounts, Asked, Effect, Popup, Prompt, State, TableId, TreeView, window};
+use crate::tui::terminal::input::Key;
 
 impl State {
     pub fn on_key(&mut self, key: Key, snapshot: &Snapshot) -> Effect {

@@ -7,8 +7,8 @@ use nix::sys::signal::Signal;
 
 use crate::summary::filter::Filter;
 use crate::summary::view::{Command, ProcessDetail, ProcessFocus, ProcessPart, ProcessRow, Screen, Snapshot, grouped};
-use crate::tui::input::Key;
 use crate::tui::state::{Asked, Effect, Popup, Prompt, State, TableId};
+use crate::tui::terminal::input::Key;
 
 /// What a terminal sends for Ctrl-C and Ctrl-D.
 const INTERRUPT: u8 = 3;

@@ -3,8 +3,8 @@
 use crate::analysis::durations::slow_stacks::StackRow;
 use crate::inflight::Frame;
 use crate::summary::view::*;
-use crate::tui::input::Key;
 use crate::tui::state::*;
+use crate::tui::terminal::input::Key;
 use crate::tui::testing::{self, drawn};
 use nix::sys::signal::Signal;
 

@@ -1,6 +1,6 @@
 //! A line of input.
 
-use crate::tui::input::Key;
+use crate::tui::terminal::input::Key;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Key by key, on a snapshot by hand.
 
 use crate::summary::view::{EventRow, FileRow, Files, Loading, ProcessRow, Recording, Status};
-use crate::tui::input::{Key, MouseDid};
 use crate::tui::state::*;
+use crate::tui::terminal::input::{Key, MouseDid};
 use crate::tui::{frame, keys, testing};
 use crate::vocabulary::Kind;
 use ratatui::buffer::Buffer;

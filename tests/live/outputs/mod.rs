@@ -1,4 +1,4 @@
-//! What a trace becomes: datasets, dashboard, metrics, dumps.
+//! What a trace leaves behind: datasets, reports, dumps, packages.
 
 mod aggregate;
 mod brief;
@@ -6,16 +6,8 @@ mod detail;
 mod exports;
 mod findings;
 mod flight;
-mod inflight;
-mod metrics;
-mod monitoring;
 mod output;
 mod packages;
 mod replay_code;
 mod rows;
-mod service;
 mod slow_stacks;
-mod top;
-mod tui;
-mod tui_command;
-mod watch;

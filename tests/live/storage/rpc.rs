@@ -3,7 +3,7 @@
 
 use crate::common::live::{self, Data, Running};
 use crate::common::{client, sql};
-use iotrace_bpf::catalog::fuse;
+use iotrace_bpf::catalog::kernel::fuse;
 use iotrace_bpf::export::Dataset;
 use iotrace_bpf::rows::{Rpc, Span};
 use serde_json::Value;

@@ -9,7 +9,7 @@ mod tests;
 use std::collections::HashMap;
 
 use crate::catalog::Role;
-use crate::catalog::hdf5::{DEFLATE, FLETCHER32, SHUFFLE};
+use crate::catalog::libraries::hdf5::{DEFLATE, FLETCHER32, SHUFFLE};
 use crate::catalog::variables::{Element, Meaning, Region, slot};
 use crate::correlate::calls::call::succeeded;
 use crate::correlate::libraries::hdf5;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::catalog::hdf5::Messages;
+use crate::catalog::libraries::hdf5::Messages;
 use crate::catalog::symbol::cold_part_of;
 use crate::catalog::{FieldAt, Row};
 use crate::loader::code::accessor::{self, Callee};

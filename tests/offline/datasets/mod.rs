@@ -1,0 +1,10 @@
+//! Tables of a dataset, their views and documents, and what damage does to them.
+
+mod damage;
+mod dataset;
+mod metrics_doc;
+pub mod sample;
+mod schema_doc;
+mod screens_sql;
+mod spark;
+mod truth;

@@ -1,0 +1,10 @@
+//! The report and its findings, beside SQL over the same datasets.
+
+mod figures;
+mod findings;
+mod nodes;
+mod parts;
+pub mod random;
+mod report;
+mod sql;
+mod text;
