@@ -1,6 +1,9 @@
 //! `replay-code`: from a recorded trace, or a description, a program in C that makes the I/O.
 
 mod advise;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod advise_tests;
 mod calls;
 mod described;
 mod description;

@@ -9,6 +9,8 @@ import subprocess
 import sys
 
 import duckdb
+import otf2
+from otf2.enums import GroupType
 
 db = duckdb.connect()
 db.execute(open(glob.glob("**/views.sql", recursive=True)[0]).read())
@@ -63,7 +65,7 @@ DEFINITIONS = {
 }
 
 events, moved, last, stacks = collections.Counter(), collections.Counter(), {}, collections.defaultdict(list)
-modes, seeks, locks = {}, collections.Counter(), collections.Counter()
+modes, seeks, locks, collective = {}, collections.Counter(), collections.Counter(), collections.Counter()
 for line in printed():
     fields = re.match(r"([A-Z_]+) +(\d+) +(\d+)  (.*)", line)
     if not fields:
@@ -83,6 +85,8 @@ for line in printed():
         locks[name, re.search(r"Type: (\w+)", rest)[1]] += 1
     elif name == "IO_OPERATION_BEGIN":
         modes[re.search(r"Matching Id: (\d+)", rest)[1]] = re.search(r"Mode: (\w+)", rest)[1]
+        if "COLLECTIVE" in re.search(r"Flags: (NONE|\{.*?\})", rest)[1]:
+            collective[int(re.search(r'Handle: ".*?" <(\d+)>', rest)[1]), int(location)] += 1
     elif name == "IO_OPERATION_COMPLETE":
         result = int(re.search(r"Bytes Result: (\d+)", rest)[1])
         if result != 2**64 - 1:
@@ -115,4 +119,28 @@ parents = wanted(f"""SELECT count(*) FROM handles h JOIN handles p
                        ON p.host = h.host AND p.handle_id = h.parent_handle_id
                      WHERE h.{IO} AND p.{IO}""")
 assert sum(line.startswith("IO_HANDLE ") and "Parent: UNDEFINED" not in line for line in printed("-G")) == parents
+
+# Communicators, as the module of OTF2 reads them: which ranks opened which file together.
+opened, members = collections.Counter(), {}
+with otf2.reader.open(archive) as trace:
+    for handle in trace.definitions.io_handles:
+        group = handle.comm and handle.comm.group
+        members[handle._ref] = group and [location._ref for location in group.members]
+        if handle.io_paradigm.identification == "MPI-IO" and group:
+            ranks = [int(re.match(r"MPI Rank (\d+)", location.group.name)[1]) for location in group.members]
+            assert (group.group_type == GroupType.COMM_SELF) == (ranks == []), group
+            opened[handle.file.name, tuple(ranks)] += 1
+wanted_opens = collections.Counter()
+for path, size, ranks in db.execute("""
+  SELECT path, comm_size, [r.rank FOR r IN by_rank] FROM v_collectives
+  WHERE op = 'MPI_File_open' AND comm_size >= ranks""").fetchall():
+    wanted_opens[path, () if size == 1 else tuple(ranks)] += len(ranks)
+assert opened == wanted_opens, (opened, wanted_opens)
+# A collective operation is on a handle of a communicator that its thread's process is of.
+collective_io = wanted(f"SELECT count(*) FROM spans WHERE {MOVES} AND flags & 1 <> 0")
+assert sum(collective.values()) == collective_io, (collective, collective_io)
+for (handle, location), number in collective.items():
+    assert members[handle] is None or members[handle] == [] or location in members[handle], (handle, location, number)
+events["collective operations with a communicator"] = sum(
+    number for (handle, _), number in collective.items() if members[handle] is not None)
 print(json.dumps(events))

@@ -21,7 +21,15 @@ pub(super) struct Script {
 
 /// Writes archives of OTF2.
 pub(super) const OTF2: Script = Script {
-    text: concat!(include_str!("scripts/common.py"), "\n\n", include_str!("scripts/otf2.py")),
+    text: concat!(
+        include_str!("scripts/common.py"),
+        "\n\n",
+        include_str!("scripts/open_flags.py"),
+        "\n\n",
+        include_str!("scripts/communicators.py"),
+        "\n\n",
+        include_str!("scripts/otf2.py")
+    ),
     modules: &["duckdb", "otf2"],
     install: "pip install duckdb otf2",
 };

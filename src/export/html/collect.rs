@@ -14,10 +14,10 @@ use crate::export::report::{Report, Union};
 use crate::rows::{Block, FileRollup, Span};
 use crate::vocabulary::{Kind, LAYERS, Layer, flag};
 
-/// Cells of a page at most: a file of some 4 MB.
-const CALL_CELLS: usize = 120_000;
-const SIZE_CELLS: usize = 50_000;
-const TREE_CELLS: usize = 40_000;
+/// Bytes of the numbers of each cube at most, so that a page stays below 5 MB however many calls there are.
+const CALLS_TEXT: usize = 2_000_000;
+const SIZES_TEXT: usize = 400_000;
+const TREE_TEXT: usize = 500_000;
 /// Read, write, and all other calls.
 const DIRECTIONS: u32 = 3;
 /// Powers of two of sizes and durations.
@@ -136,10 +136,10 @@ impl Sums {
             "layers": LAYERS.map(Layer::name),
             "size_classes": self.aggregate.then_some(CLASSES),
             "cubes": {
-                "calls": self.calls.finish(CALL_CELLS, (files, sides, 1)),
-                "sizes": self.sizes.finish(SIZE_CELLS, (files, sides, sizes)),
-                "latency": self.latency.finish(SIZE_CELLS, (files, sides, powers)),
-                "tree": self.calls_of_tree.finish(TREE_CELLS, (files, 1, nodes)),
+                "calls": self.calls.finish(CALLS_TEXT, (files, sides, 1)),
+                "sizes": self.sizes.finish(SIZES_TEXT, (files, sides, sizes)),
+                "latency": self.latency.finish(SIZES_TEXT, (files, sides, powers)),
+                "tree": self.calls_of_tree.finish(TREE_TEXT, (files, 1, nodes)),
             },
             "tree": self.tree.finish(),
             "collectives": self.collectives.finish(),

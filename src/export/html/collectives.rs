@@ -11,7 +11,7 @@ use crate::rows::Span;
 const ARRIVALS_MAX: usize = 1 << 20;
 /// Collective calls on the page: those with the greatest spread of arrivals; and the arrivals of all that have them there.
 const CALLS_SHOWN: usize = 1000;
-const ARRIVALS_SHOWN: usize = 40_000;
+const ARRIVALS_SHOWN: usize = 30_000;
 
 struct Collective {
     op: &'static str,

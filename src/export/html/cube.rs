@@ -78,28 +78,15 @@ impl<const V: usize> Cube<V> {
         true
     }
 
-    /// The cube for the page with at most `budget` cells, where halving time and ranks comes to that.
+    /// The cube for the page, whose numbers are at most `budget` bytes of text where halving time and ranks comes to that.
     pub fn finish(mut self, budget: usize, (files, sides, buckets): (usize, usize, usize)) -> Value {
-        while self.cells.len() > budget && self.coarsen() {}
-        let shape = Shape {
-            bins: self.bins.div_ceil(self.bin_step),
-            ranks: self.ranks.div_ceil(self.rank_step),
-            files: files.max(1) as u32,
-            sides: sides.max(1) as u32,
-            buckets: buckets.max(1) as u32,
-        };
-        let mut cells: Vec<_> = self.cells.into_iter().collect();
-        cells.sort_unstable_by_key(|(key, _)| *key);
-        let mut last = 0;
-        let steps: Vec<u64> = cells
-            .iter()
-            .map(|(key, _)| {
-                let number = shape.number(*key);
-                let step = number.saturating_sub(last);
-                last = number;
-                step
-            })
-            .collect();
+        let mut shape = self.shape((files, sides, buckets));
+        let mut cells = self.sorted(shape);
+        while text_len(&cells) > budget && self.coarsen() {
+            shape = self.shape((files, sides, buckets));
+            cells = self.sorted(shape);
+        }
+        let steps: Vec<u64> = cells.iter().map(|(step, _)| *step).collect();
         let column = |at: usize| cells.iter().map(|(_, values)| values[at]).collect::<Vec<i64>>();
         let values: serde_json::Map<String, Value> =
             self.names.iter().enumerate().map(|(at, name)| ((*name).to_owned(), json!(column(at)))).collect();
@@ -109,6 +96,36 @@ impl<const V: usize> Cube<V> {
             "steps": steps, "values": values,
         })
     }
+
+    fn shape(&self, (files, sides, buckets): (usize, usize, usize)) -> Shape {
+        Shape {
+            bins: self.bins.div_ceil(self.bin_step),
+            ranks: self.ranks.div_ceil(self.rank_step),
+            files: files.max(1) as u32,
+            sides: sides.max(1) as u32,
+            buckets: buckets.max(1) as u32,
+        }
+    }
+
+    /// The cells in their order: how far each is from the one before, and its sums.
+    fn sorted(&self, shape: Shape) -> Vec<(u64, [i64; V])> {
+        let mut cells: Vec<_> = self.cells.iter().map(|(key, values)| (shape.number(*key), *values)).collect();
+        cells.sort_unstable_by_key(|(number, _)| *number);
+        let mut last = 0;
+        for (number, _) in &mut cells {
+            let step = number.saturating_sub(last);
+            last = std::mem::replace(number, step);
+        }
+        cells
+    }
+}
+
+/// Bytes of the numbers of cells as text, each with a comma.
+fn text_len<const V: usize>(cells: &[(u64, [i64; V])]) -> usize {
+    let digits = |n: u64| n.checked_ilog10().unwrap_or(0) as usize + 2;
+    let of_values =
+        |values: &[i64; V]| values.iter().map(|n| digits(n.unsigned_abs()) + usize::from(*n < 0)).sum::<usize>();
+    cells.iter().map(|(step, values)| digits(*step) + of_values(values)).sum()
 }
 
 impl Shape {
@@ -145,18 +162,32 @@ mod tests {
 
     #[test]
     fn a_small_cube_is_kept_as_it_is() {
-        let value = filled(4, 400).finish(2000, (1, 1, 1));
+        // Each cell has a call and is next to the one before: two digits and commas.
+        let value = filled(4, 400).finish(4 * 1600, (1, 1, 1));
         assert_eq!((&value["bin_step"], &value["rank_step"], calls(&value)), (&json!(1), &json!(1), 1600));
         assert_eq!(value["steps"][1], json!(1));
     }
 
     #[test]
     fn a_large_one_loses_time_before_ranks_and_no_call() {
-        let value = filled(4096, 400).finish(60_000, (1, 1, 1));
+        let value = filled(4096, 400).finish(300_000, (1, 1, 1));
         assert_eq!((&value["bins"], &value["ranks"]), (&json!(100), &json!(512)));
         assert_eq!((value["steps"].as_array().map(Vec::len), calls(&value)), (Some(51_200), 4096 * 400));
         let least = filled(8, 8).finish(0, (1, 1, 1));
         assert_eq!((&least["bins"], &least["ranks"], calls(&least)), (&json!(1), &json!(1), 64));
+    }
+
+    #[test]
+    fn the_text_is_within_the_budget_however_large_sums_are() {
+        for calls in [1, 1000, i64::MAX, i64::MIN] {
+            let mut cube = Cube::new(["calls"], 64, 64);
+            (0..64 * 64).for_each(|n| {
+                cube.add(Key { rank: n % 64, file: n % 7, side: 0, bucket: n % 5, bin: n / 64 }, [calls]);
+            });
+            let value = cube.finish(20_000, (7, 1, 5));
+            let text = value["steps"].to_string().len() + value["values"]["calls"].to_string().len();
+            assert!((8_000..=20_000 + 4).contains(&text), "{calls}: {text}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::commands::sql_command::dataset;
 use crate::common::trace::{Trace, file, handle, meta, process};
 use crate::common::{exports, sql};
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
+use iotrace_bpf::rows::{Handle, Row, Thread};
 use iotrace_bpf::vocabulary::{Kind, Layer, flag};
 
 fn text(bytes: &[u8]) -> String {
@@ -27,6 +28,8 @@ fn otf2_print_counts_what_was_recorded() {
     dataset(&dir);
     let events = exports::otf2(&dir, work.path());
     assert!(events["ENTER"].as_u64().unwrap() > 10_000 && events["IO_OPERATION_BEGIN"].as_u64().unwrap() > 1000);
+    // Of MPI-IO and of HDF5 on it: both ranks opened all these files together.
+    assert_eq!(events["collective operations with a communicator"], 44);
 }
 
 /// Writes what `fill` makes of a trace with a process of a file that is open.
@@ -123,6 +126,110 @@ fn every_kind_of_event_is_counted_by_otf2_print() {
     let released: Vec<_> = released.map(|line| line.rsplit_once("Type: ").unwrap().1.to_owned()).collect();
     // What was taken last, and not what was only asked for.
     assert_eq!(released, ["SHARED", "EXCLUSIVE"]);
+}
+
+/// A process opens a file of MPI-IO with a communicator of that size, and writes to it collectively.
+fn open_together(
+    trace: &mut Trace,
+    (process, rank): (u32, i32),
+    file: i32,
+    at: i64,
+    (size, ranks): (i32, Option<&str>),
+) {
+    let handle_id = file * 10 + process as i32;
+    let call = |trace: &mut Trace, op, kind, at| {
+        let number = trace.call(process, None, (Layer::Mpiio, op, kind), at, 20);
+        let span = trace.edit(number);
+        (span.rank, span.flags, span.coll_id) = (Some(rank), flag::COLLECTIVE, Some(i64::from(file) * 100 + at % 2));
+        (span.file_id, span.handle_id) = (Some(file), Some(handle_id));
+        number
+    };
+    let opened = call(trace, "MPI_File_open", Kind::Open, at);
+    let open_span_id = Some(trace.edit(opened).span_id);
+    let wrote = call(trace, "MPI_File_write_at_all", Kind::Write, at + 51);
+    trace.moved(wrote, file, 10);
+    let Row::Handle(opened) = handle(handle_id, (file == 1).then_some(1), Layer::Mpiio, file, None) else { return };
+    let comm_ranks = ranks.map(str::to_owned);
+    trace.row(Row::Handle(Handle { comm_size: Some(size), comm_ranks, open_span_id, ..opened }));
+}
+
+#[test]
+fn handles_and_collective_operations_have_their_communicators() {
+    let work = tempfile::tempdir().unwrap();
+    let dir = work.path().join("run.iotrace");
+    made(&dir, |trace| {
+        // Three ranks, and after them two of another run of the program.
+        for (ix, rank) in [(2, 1), (3, 2), (4, 0), (5, 1)] {
+            trace.row(process(ix, Some(rank)));
+        }
+        for n in 1..=5 {
+            trace.row(Row::Thread(Thread {
+                thread_ix: n,
+                process_ix: n,
+                pid: 1000 + n,
+                tid: 1000 + n,
+                comm: "sim".into(),
+            }));
+        }
+        ["b", "c", "d", "e"].iter().zip(2..).for_each(|(name, id)| trace.row(file(id, &format!("/data/{name}"))));
+        let all = [(1, 0), (2, 1), (3, 2)];
+        all.iter().for_each(|rank| open_together(trace, *rank, 1, 1000, (3, None)));
+        [all[0], all[2]].iter().for_each(|rank| open_together(trace, *rank, 2, 2000, (2, Some("0,2"))));
+        open_together(trace, all[1], 3, 3000, (1, Some("1")));
+        // Of another node, too.
+        all.iter().for_each(|rank| open_together(trace, *rank, 4, 4000, (8, None)));
+        // Two communicators at least, which are not distinguished.
+        all.iter().for_each(|rank| open_together(trace, *rank, 5, 5000, (2, None)));
+        [(4, 0), (5, 1)].iter().for_each(|rank| open_together(trace, *rank, 1, 6000, (3, None)));
+        // A file of HDF5 that is on the first one of MPI-IO, what is in it, and the descriptor below.
+        trace.row(handle(90, None, Layer::Hdf5, 2, None));
+        trace.row(handle(91, Some(90), Layer::Hdf5, 2, None));
+        trace.row(handle(92, Some(93), Layer::Syscall, 2, None));
+        let Row::Handle(below) = handle(93, Some(90), Layer::Mpiio, 2, None) else { return };
+        let span = trace.call(3, None, (Layer::Mpiio, "MPI_File_open", Kind::Open), 7000, 20);
+        let open_span_id = Some(trace.edit(span).span_id);
+        let opened = trace.edit(span);
+        (opened.rank, opened.coll_id, opened.file_id, opened.handle_id) = (Some(2), Some(900), Some(2), Some(93));
+        trace.row(Row::Handle(Handle { comm_size: Some(1), open_span_id, ..below }));
+        let read = trace.call(1, None, (Layer::Syscall, "read", Kind::Read), 9000, 50);
+        trace.moved(read, 1, 7);
+    });
+    let events = exports::otf2(&dir, work.path());
+    assert_eq!(events["IO_OPERATION_BEGIN"], 14 + 1);
+    assert_eq!(events["collective operations with a communicator"], 3 + 2 + 1 + 3 + 2);
+    let archive = work.path().join("export.otf2/traces.otf2");
+    let out = Command::new("otf2-print").arg("-G").arg(archive).output().unwrap();
+    let printed = text(&out.stdout);
+    let of =
+        |record: &str| printed.lines().filter(|line| line.starts_with(record)).map(str::to_owned).collect::<Vec<_>>();
+    let names = of("COMM ").into_iter().map(|line| line.split('"').nth(1).unwrap().to_owned());
+    assert_eq!(
+        names.collect::<Vec<_>>(),
+        [
+            "3 processes",
+            "2 processes, ranks 0,2",
+            "one process",
+            "8 processes, 3 of them recorded",
+            "3 processes, 2 of them recorded"
+        ]
+    );
+    let members = |name: &str| {
+        let groups = of("GROUP ");
+        let group = groups.iter().find(|line| line.contains(&format!("Name: \"{name}\""))).unwrap();
+        group.split("Members:").nth(1).unwrap().matches("(tid ").count()
+    };
+    for (name, number) in
+        [("processes that opened files", 5), ("2 processes, ranks 0,2", 2), ("3 processes, 2 of them recorded", 2)]
+    {
+        assert_eq!(members(name), number, "{name}");
+    }
+    let with = |paradigm: &str, comm: &str| {
+        let handles = of("IO_HANDLE ");
+        handles.iter().filter(|line| line.contains(paradigm) && line.contains(&format!("Communicator: {comm}"))).count()
+    };
+    assert_eq!((with("\"HDF5\"", "\"one process\""), with("\"POSIX I/O\"", "\"")), (2, 0));
+    // The one of `made`, and those of the file that is opened with several at a time.
+    assert_eq!(with("\"MPI-IO\"", "UNDEFINED"), 1 + 3);
 }
 
 /// The program is `tests/programs/demo.c` on two ranks.

@@ -13,7 +13,6 @@ from otf2.event_writer import EventWriter
 UNKNOWN = 2**64 - 1  # OTF2_UNDEFINED_UINT64
 COLLECTIVE, ASYNCHRONOUS, UNFINISHED = 1, 4, 64
 ECANCELED = 125
-O_ACCMODE, O_DIRECTORY = 3, 0o200000
 
 # By layer: identification, name, class, flags, and how meta names the library.
 PARADIGMS = {
@@ -24,6 +23,7 @@ PARADIGMS = {
     "netcdf": ("netCDF", "NetCDF", IoParadigmClass.PARALLEL, IoParadigmFlag.NONE, "NetCDF"),
     "pnetcdf": ("PnetCDF", "PnetCDF", IoParadigmClass.PARALLEL, IoParadigmFlag.NONE, "PnetCDF"),
 }
+PARALLEL = {"hdf5", "netcdf", "pnetcdf"}  # Libraries on MPI-IO.
 MODES = {"read": IoOperationMode.READ, "write": IoOperationMode.WRITE, "sync": IoOperationMode.FLUSH}
 METADATA = {"open", "close", "meta", "seek"}
 WHENCE = {"SEEK_SET": IoSeekOption.FROM_START, "SEEK_CUR": IoSeekOption.FROM_CURRENT,
@@ -34,24 +34,6 @@ LOCKS = {"SHARED": LockType.SHARED, "EXCLUSIVE": LockType.EXCLUSIVE}
 DUPLICATES = {"dup", "dup2", "dup3", "fcntl"}
 DELETES = {"unlink", "unlinkat", "rmdir", "remove", "MPI_File_delete", "H5Fdelete", "nc_delete", "ncmpi_delete",
            "io_uring.unlinkat"}
-
-ACCESS = {0: IoAccessMode.READ_ONLY, 1: IoAccessMode.WRITE_ONLY, 2: IoAccessMode.READ_WRITE}
-# Flags of open(2), of MPI_File_open and of H5Fopen or H5Fcreate: bit by bit.
-CREATION = {
-    "syscall": {0o100: IoCreationFlag.CREATE, 0o1000: IoCreationFlag.TRUNCATE, O_DIRECTORY: IoCreationFlag.DIRECTORY,
-                0o200: IoCreationFlag.EXCLUSIVE, 0o400: IoCreationFlag.NO_CONTROLLING_TERMINAL,
-                0o400000: IoCreationFlag.NO_FOLLOW, 0o10000000: IoCreationFlag.PATH,
-                0o20000000: IoCreationFlag.TEMPORARY_FILE, 0o100000: IoCreationFlag.LARGEFILE},
-    "mpiio": {1: IoCreationFlag.CREATE, 64: IoCreationFlag.EXCLUSIVE, 32: IoCreationFlag.UNIQUE,
-              256: IoCreationFlag.NO_SEEK},
-    "hdf5": {2: IoCreationFlag.TRUNCATE, 4: IoCreationFlag.EXCLUSIVE, 16: IoCreationFlag.CREATE},
-}
-STATUS = {
-    "syscall": {0o2000000: IoStatusFlag.CLOSE_ON_EXEC, 0o2000: IoStatusFlag.APPEND, 0o4000: IoStatusFlag.NON_BLOCKING,
-                0o20000: IoStatusFlag.ASYNC, 0o4000000: IoStatusFlag.SYNC, 0o10000: IoStatusFlag.DATA_SYNC,
-                0o40000: IoStatusFlag.AVOID_CACHING, 0o1000000: IoStatusFlag.NO_ACCESS_TIME},
-    "mpiio": {128: IoStatusFlag.APPEND, 16: IoStatusFlag.DELETE_ON_CLOSE},
-}
 
 CALLS = """
 WITH calls AS (
@@ -137,25 +119,6 @@ class Event:
         return self.kind in MODES and self.top and self.layer in PARADIGMS
 
 
-def bits(table, kind, value):
-    flags = kind.NONE
-    for bit, flag in table.items():
-        if value is not None and value & bit == bit:
-            flags = flags | flag
-    return flags
-
-
-def access(layer, mode):
-    """The access mode in the flags of an open; None: not known."""
-    if mode is None:
-        return None
-    if layer == "syscall":
-        return ACCESS.get(mode & O_ACCMODE, IoAccessMode.READ_WRITE)
-    if layer == "mpiio":
-        return IoAccessMode.READ_ONLY if mode & 2 else IoAccessMode.WRITE_ONLY if mode & 4 else IoAccessMode.READ_WRITE
-    return IoAccessMode.READ_WRITE if mode & 0x17 else IoAccessMode.READ_ONLY
-
-
 @dataclass(slots=True)
 class Handle:
     definition: object
@@ -183,8 +146,9 @@ class Definitions:
         self.hosts = {host: ix for ix, host in enumerate(self.nodes)}
         self.define_paradigms()
         self.define_files()
-        self.define_handles()
         self.define_threads()
+        self.communicators = Communicators(db, self.all, self.location)
+        self.define_handles()
 
     def define_paradigms(self):
         libraries = [value.split(": ")[0] for (value,) in rows(
@@ -226,6 +190,8 @@ class Definitions:
                      ON o.host IS NOT DISTINCT FROM h.host AND o.object_id = h.object_id
                    ORDER BY h.host, h.handle_id"""
         found = {(row[0], row[1]): row[2:] for row in rows(self.db, query)}
+        self.communicators.spread({key: row[0] for key, row in found.items()},
+                                  {key for key, row in found.items() if row[1] in PARALLEL})
         for key, (parent, layer, *_) in found.items():
             self.define_handle(key, found, [])
             _, _, _, _, _, opening, closing, _ = found[key]
@@ -250,7 +216,7 @@ class Definitions:
         definition = self.all.io_handles.create(
             plain(name if name is not None else file.name if file else f"{layer} handle {key[1]}"), file=file,
             io_paradigm=paradigm, io_handle_flags=IoHandleFlag.PRE_CREATED if flags & 1 else IoHandleFlag.NONE,
-            parent=outer.definition if outer else None)
+            comm=self.communicators.of.get(key), parent=outer.definition if outer else None)
         self.handles[key] = Handle(definition, (key[0], parent), layer, mode, access(layer, mode))
         return self.handles[key]
 
@@ -275,15 +241,17 @@ class Definitions:
                    ORDER BY t.host, p.rank NULLS LAST, t.process_ix, t.thread_ix"""
         self.threads = {(row[0], row[1]): row[2:] for row in rows(self.db, query)}
 
-    def location(self, event):
-        key = (event.host, event.location)
-        tid, comm, process, pid, rank, exe = self.threads.get(key, (0, "not known", -1, event.pid, None, None))
-        if (event.host, process) not in self.groups:
+    def location(self, host, thread, pid):
+        if (host, thread) in self.locations:
+            return self.locations[host, thread]
+        tid, comm, process, pid, rank, exe = self.threads.get((host, thread), (0, "not known", -1, pid, None, None))
+        if (host, process) not in self.groups:
             program = exe.rsplit("/", 1)[-1] if exe else comm
             name = f"{program} (pid {pid})" if rank is None else f"MPI Rank {rank}: {program} (pid {pid})"
-            self.groups[event.host, process] = self.all.location_groups.create(
-                plain(name), location_group_type=LocationGroupType.PROCESS, system_tree_parent=self.nodes[event.host])
-        return self.all.locations.create(plain(f"{comm} (tid {tid})"), group=self.groups[event.host, process])
+            self.groups[host, process] = self.all.location_groups.create(
+                plain(name), location_group_type=LocationGroupType.PROCESS, system_tree_parent=self.nodes[host])
+        of = self.all.locations.create(plain(f"{comm} (tid {tid})"), group=self.groups[host, process])
+        return self.locations.setdefault((host, thread), of)
 
     def region(self, event):
         key = (event.layer, event.op)
@@ -340,7 +308,7 @@ class Location:
 
     def __init__(self, archive, definitions, first):
         self.definitions, self.open, self.last = definitions, [], 0
-        self.writer = EventWriter(archive, definitions.location(first))
+        self.writer = EventWriter(archive, definitions.location(first.host, first.location, first.pid))
 
     def time(self, at):
         """Rows of damaged traces may go back in time; an archive may not."""
