@@ -22,6 +22,9 @@ mod run;
 mod tests;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
+mod tests_made;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests_of_rules;
 mod written;
 
