@@ -40,11 +40,13 @@ pub struct Case<'a> {
     pub run: &'a Run,
     /// The rule's thresholds by name.
     thresholds: &'a dyn Fn(&str) -> f64,
+    /// What the rule has not looked at: what it found is right, and there may be more.
+    pub unseen: Option<&'static str>,
 }
 
 impl<'a> Case<'a> {
     pub fn new(groups: &'a mut Groups, run: &'a Run, thresholds: &'a dyn Fn(&str) -> f64) -> Self {
-        Self { groups, run, thresholds }
+        Self { groups, run, thresholds, unseen: None }
     }
 
     pub fn threshold(&self, name: &str) -> f64 {
@@ -68,8 +70,8 @@ impl<'a> Case<'a> {
         (count, ns as f64 / 1e9)
     }
 
-    /// Files in which ranks access the same bytes without an order.
-    pub fn conflicts(&self) -> BTreeMap<i32, Conflicts> {
+    /// Files in which ranks access the same bytes without an order, and whether all pairs of accesses were compared.
+    pub fn conflicts(&self) -> (BTreeMap<i32, Conflicts>, bool) {
         self.groups.accesses.conflicts()
     }
 

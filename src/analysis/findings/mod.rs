@@ -240,6 +240,8 @@ impl Evaluated {
             let thresholds = |name: &str| config.threshold(rule, name);
             let mut case = Case::new(&mut groups, &run, &thresholds);
             found.extend((rule.find)(&mut case).into_iter().map(|found| (rule, found)));
+            let unseen = case.unseen.map(|why| NotEvaluated { rule: rule.id, why: why.to_owned() });
+            out.not_evaluated.extend(unseen);
         }
         // The sum of nothing is -0.
         out.calls_s = groups.all.iter().map(|g| lanes::seconds(&run.lane, g, g.total())).sum::<f64>() + 0.0;

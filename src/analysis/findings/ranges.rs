@@ -9,7 +9,7 @@ use crate::vocabulary::{Kind, Layer};
 
 /// Ends of transfers inside a block that are remembered.
 const ENDS_MAX: usize = 1 << 19;
-/// Pairs of accesses of one file that are compared.
+/// Pairs of accesses to the same bytes that are compared.
 const PAIRS_MAX: usize = 1 << 20;
 
 /// Blocks of files in which transfers of a rank begin or end.
@@ -142,57 +142,84 @@ impl Accesses {
         }
     }
 
-    /// The files with conflicts.
-    pub fn conflicts(&self) -> BTreeMap<i32, Conflicts> {
-        let mut all = BTreeMap::new();
+    /// The files with conflicts, and whether all pairs of accesses to the same bytes were compared. The work grows with the
+    /// number of accesses and of these pairs.
+    pub fn conflicts(&self) -> (BTreeMap<i32, Conflicts>, bool) {
+        let (mut all, mut left) = (BTreeMap::<i32, Conflicts>::new(), PAIRS_MAX);
         for (file, accesses) in &self.by_file {
             let ranks: BTreeSet<i32> = accesses.iter().map(|access| access.rank).collect();
             if ranks.len() > 1 && accesses.iter().any(|access| access.write) {
-                let found = self.of_file(*file, accesses);
+                let found = self.of_file(*file, accesses, &mut left);
                 if found.pairs() > 0 {
                     all.insert(*file, found);
                 }
             }
         }
-        all
+        (all, left > 0)
     }
 
-    fn of_file(&self, file: i32, accesses: &[Access]) -> Conflicts {
-        let mut sorted = accesses.to_vec();
+    /// Goes through a file from its begin to its end.
+    fn of_file(&self, file: i32, accesses: &[Access], left: &mut usize) -> Conflicts {
+        let orders = self.orders_of(file);
+        let mut sorted: Vec<&Access> = accesses.iter().collect();
         sorted.sort_by_key(|access| (access.from, access.start));
-        let (mut found, mut pairs) = (Conflicts::default(), 0_usize);
-        // Those that reach beyond the begin of the next one.
-        let mut open: Vec<Access> = Vec::new();
-        for access in sorted {
-            open.retain(|other| other.to > access.from);
-            for other in open.iter().filter(|other| other.rank != access.rank && (other.write || access.write)) {
-                pairs += 1;
-                if pairs > PAIRS_MAX {
-                    return found;
-                }
-                if self.races(file, other, &access) {
-                    found.add(other, &access);
+        let mut found = Conflicts::default();
+        // Reads, and writes.
+        let mut open = [Open::new(), Open::new()];
+        for (at, access) in sorted.iter().enumerate() {
+            // A write meets both, a read only writes.
+            for reaching in &mut open[usize::from(!access.write)..] {
+                reaching.retain(|rank, ends| {
+                    while *rank != access.rank && ends.first().is_some_and(|(to, _)| *to <= access.from) {
+                        ends.pop_first();
+                    }
+                    !ends.is_empty()
+                });
+                let others = reaching.iter().filter(|(rank, _)| **rank != access.rank);
+                for (_, other) in others.flat_map(|(_, ends)| ends) {
+                    if *left == 0 {
+                        return found;
+                    }
+                    *left -= 1;
+                    let other = sorted[*other];
+                    if races(&orders, other, access) {
+                        found.add(other, access);
+                    }
                 }
             }
-            open.push(access);
+            open[usize::from(access.write)].entry(access.rank).or_default().insert((access.to, at));
         }
         found
     }
 
-    /// Does nothing order two accesses to the same bytes? Of system calls alone the kernel does, unless they overlap in
-    /// time.
-    fn races(&self, file: i32, a: &Access, b: &Access) -> bool {
-        let (first, second) = if a.end <= b.end { (a, b) } else { (b, a) };
-        if second.start < first.end {
-            return true;
-        }
-        // What was read before it was overwritten was right.
-        if !(first.write && a.library && b.library) {
-            return false;
-        }
-        let times = self.ordered.get(&(file, first.rank));
-        !times.is_some_and(|times| times.iter().any(|t| (first.end..=second.start).contains(t)))
+    /// When each rank had flushed, closed or locked a file, in order.
+    fn orders_of(&self, file: i32) -> BTreeMap<i32, Vec<i64>> {
+        let of_file = self.ordered.range((file, i32::MIN)..=(file, i32::MAX));
+        let sorted = |((_, rank), times): (&(i32, i32), &Vec<i64>)| {
+            let mut times = times.clone();
+            times.sort_unstable();
+            (*rank, times)
+        };
+        of_file.map(sorted).collect()
     }
+}
+
+/// Accesses that may reach beyond the place of a file that is looked at, by rank: the end of each, and its number.
+type Open = BTreeMap<i32, BTreeSet<(i64, usize)>>;
+
+/// Does nothing order two accesses to the same bytes? Of system calls alone the kernel does, unless they overlap in time.
+fn races(orders: &BTreeMap<i32, Vec<i64>>, a: &Access, b: &Access) -> bool {
+    let (first, second) = if a.end <= b.end { (a, b) } else { (b, a) };
+    if second.start < first.end {
+        return true;
+    }
+    // What was read before it was overwritten was right.
+    if !(first.write && a.library && b.library) {
+        return false;
+    }
+    let Some(times) = orders.get(&first.rank) else { return true };
+    let next = times.get(times.partition_point(|t| *t < first.end));
+    next.is_none_or(|next| *next > second.start)
 }
 
 impl Conflicts {
@@ -207,5 +234,64 @@ impl Conflicts {
         if bytes > self.bytes {
             (self.bytes, self.ranks) = (bytes, (a.rank.min(b.rank), a.rank.max(b.rank)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::span_id;
+
+    /// A system call of a rank at a time, on bytes of file 1, and the call of MPI-IO that it is in.
+    fn access(rank: i32, seq: u32, kind: Kind, (from, size): (i64, i64), start: i64) -> (Span, Option<Caller>) {
+        let id = span_id(rank as u32, seq);
+        let span = Span::new(id, (Layer::Syscall, "pwrite64", kind), rank, (start, 10));
+        let caller = Caller { kind, asked: size, collective: false };
+        (Span { rank: Some(rank), file_id: Some(1), offset: Some(from), bytes: Some(size), ..span }, Some(caller))
+    }
+
+    fn all(of: impl IntoIterator<Item = (Span, Option<Caller>)>) -> Accesses {
+        let mut accesses = Accesses::limited(1 << 18);
+        of.into_iter().for_each(|(span, caller)| accesses.add(&span, caller));
+        accesses
+    }
+
+    /// Two ranks read all of a file that both have written before, a hundred thousand times: each read meets each write of the
+    /// other one, and no other read.
+    #[test]
+    fn work_grows_with_pairs_that_can_conflict() {
+        let many = 100_000;
+        let writes = (0..2).map(|rank| access(rank, 0, Kind::Write, (0, 1 << 30), i64::from(rank) * 100));
+        let reads = (0..many).flat_map(|n| {
+            (0..2).map(move |rank| access(rank, n + 1, Kind::Read, (0, 1 << 30), 1000 + i64::from(n) * 100))
+        });
+        let (found, whole) = all(writes.chain(reads)).conflicts();
+        let expected = Conflicts { write_write: 1, read_write: 2 * i64::from(many), bytes: 1 << 30, ranks: (0, 1) };
+        assert_eq!((found.get(&1), whole), (Some(&expected), true));
+    }
+
+    /// All pairs of the same bytes, of which there are far more than accesses.
+    #[test]
+    fn pairs_have_a_limit_that_is_known_to_have_been_reached() {
+        let writes = (0..4000).flat_map(|n| (0..2).map(move |rank| access(rank, n, Kind::Write, (0, 8), 0)));
+        let (found, whole) = all(writes).conflicts();
+        assert_eq!((found[&1].pairs(), whole), (PAIRS_MAX as i64, false));
+    }
+
+    /// One of many flushes of a rank counts, whenever they came.
+    #[test]
+    fn flushes_are_looked_up_by_time() {
+        let close = |start: i64| {
+            let close = Span::new(span_id(0, 1), (Layer::Syscall, "close", Kind::Close), 0, (start, 1));
+            (Span { rank: Some(0), file_id: Some(1), ..close }, None)
+        };
+        let conflict = |closes: &[i64]| {
+            let first = access(0, 0, Kind::Write, (0, 8), 100);
+            let second = access(1, 0, Kind::Write, (0, 8), 200);
+            let closes = closes.iter().map(|start| close(*start));
+            all([first].into_iter().chain(closes).chain([second])).conflicts().0.contains_key(&1)
+        };
+        assert!(conflict(&[]) && conflict(&[300, 20, 250]));
+        assert!(!conflict(&[300, 150, 20]));
     }
 }
