@@ -25,6 +25,9 @@ mod tests;
 mod tests_made;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
+mod tests_of_devices;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests_of_rules;
 mod written;
 

@@ -26,9 +26,11 @@ pub struct Run {
     pub device_reads: DeviceReads,
     /// Bytes that anybody read from devices, and how long the requests were in them, in seconds.
     pub all_reads: (i64, f64),
-    /// Bytes that were written to devices, by file.
+    /// Bytes of traced processes that were written to devices, by file.
     pub written: HashMap<i32, i64>,
     pub own_write_back: OwnWriteBack,
+    /// Bytes of write-back that traced processes had made dirty, and those of others.
+    pub written_back: [i64; 2],
 }
 
 /// Reads from devices by a process.
@@ -98,11 +100,25 @@ impl Run {
         }
         let all = others.reads.values();
         let all_reads = all.fold((0_i64, 0.0), |(n, s), reads| (n.saturating_add(reads.bytes), s + reads.seconds));
-        let (written, own_write_back) = (others.written.files().clone(), others.written.own_write_back(traced));
+        let written = others.written.files().clone();
+        let own_write_back = others.written.own_write_back(groups, traced, BIN);
+        let written_back = others.written.written_back;
         let (others, swapped) = (others.greatest(traced), others.swapped(traced));
         let wall = duration_ns as f64 / 1e9;
         let tracing = tracing * wall;
-        Self { wall, tracing, lane, bandwidth, others, swapped, device_reads, all_reads, written, own_write_back }
+        Self {
+            wall,
+            tracing,
+            lane,
+            bandwidth,
+            others,
+            swapped,
+            device_reads,
+            all_reads,
+            written,
+            own_write_back,
+            written_back,
+        }
     }
 
     /// Seconds that moving so many bytes in large calls takes: at best, and at worst.
@@ -164,7 +180,7 @@ impl Others {
             return;
         }
         self.swapped_request(block);
-        self.written.block(block, block.issue_ns.div_euclid(BIN), waited(block));
+        self.written.block(block);
         // Write-back of an earlier time is of no process that waits now.
         if block.class != "sync" && block.class != "readahead" {
             return;

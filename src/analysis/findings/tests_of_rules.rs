@@ -181,35 +181,6 @@ fn a_library_that_writes_chunks_again_and_again_is_named() {
     assert_eq!(made(1 << 16), None);
 }
 
-/// A program that reads 100 KiB each 10 ms, in the middle of which the kernel writes back for `written_back` of 2000 ms.
-#[test]
-fn reads_beside_own_write_back_are_found_where_they_take_longer() {
-    let made = |beside_ms: i64, owner: Option<i32>| {
-        let (mut spans, mut blocks) = (Vec::new(), Vec::new());
-        for n in 0..200_i64 {
-            let beside = (100..200).contains(&n);
-            let ms = if beside { beside_ms } else { 2 };
-            let read = call(1, n as u32, ("read", Kind::Read), n * 10, ms);
-            spans.push(for_device(&Span { bytes: Some(100 << 10), req_bytes: Some(100 << 10), ..read }));
-            blocks.push(request(n, ("read", "sync"), (n * 10, ms), 100 << 10));
-            if beside {
-                let (block, mut parts) = request(1000 + n, ("write", "writeback"), (n * 10, 5), 1 << 20);
-                for part in &mut parts {
-                    part.process_ix = owner;
-                }
-                blocks.push((block, parts));
-            }
-        }
-        Made { blocks, ..Made::of(spans) }.find_one("own-write-back", 2000)
-    };
-    let found = made(8, Some(1)).unwrap();
-    assert!(found.title.starts_with("reads took 4.0 times as long while 100 MiB"), "{}", found.title);
-    // 0.8 s of 1.0 s beside write-back, three quarters of which are for it.
-    assert!((found.gain_high_s.unwrap() - 0.6).abs() < 1e-9, "{found:?}");
-    assert_eq!(made(2, Some(1)), None, "as fast as without");
-    assert_eq!(made(8, None), None, "of another program");
-}
-
 /// 10 ms on each record: read through a stream, changed and written back; `turn`: one after the other.
 #[test]
 fn streams_that_turn_between_reading_and_writing_are_found() {

@@ -50,9 +50,9 @@ pub const OWN_WRITE_BACK: Rule = Rule {
     sums: false,
     one_node: true,
     thresholds: &[
-        at_least("times", 1.5, "time of a read request beside own write-back over that of one without"),
+        at_least("times", 1.5, "time of a read request during own write-back over that of one without"),
         at_least("requests", 20.0, "read requests of each kind"),
-        at_least("bins", 5.0, "parts of 0.1 s with both reads and own write-back"),
+        at_least("bins", 5.0, "parts of 0.1 s with reads during own write-back"),
         at_least("waits", 0.3, "part of the time of reads that waited for the device"),
     ],
     sql: "SELECT device, issue_ns // 100000000 AS bin, count(*) FILTER (op = 'read') AS reads, avg(dur_ns) FILTER (op = 'read') / 1e6 AS read_ms, sum(bytes) FILTER (class = 'writeback') AS written_back FROM block WHERE upper_dev IS NULL GROUP BY ALL ORDER BY bin",
@@ -94,10 +94,14 @@ pub const WRITE_AMPLIFICATION: Rule = Rule {
     one_node: false,
     thresholds: &[
         // Headers and fill values of a library make half as much again of small files.
-        at_least("times", 2.0, "bytes of the file on devices over those that the program wrote"),
+        at_least(
+            "times",
+            2.0,
+            "bytes of the file on devices that traced processes made dirty over those that they wrote",
+        ),
         at_least("bytes", 1_048_576.0, "more than that"),
     ],
-    sql: "SELECT b.file_id, sum(b.bytes) AS on_devices, any_value(s.moved) AS in_calls FROM block_bytes b JOIN block USING (req_id) LEFT JOIN (SELECT file_id, sum(bytes) AS moved FROM spans WHERE kind = 'write' AND layer = 'syscall' GROUP BY ALL) s USING (file_id) WHERE op = 'write' GROUP BY ALL ORDER BY on_devices DESC",
+    sql: "SELECT b.file_id, sum(b.bytes) AS on_devices, any_value(s.moved) AS in_calls FROM block_bytes b JOIN block USING (req_id) LEFT JOIN (SELECT file_id, sum(bytes) AS moved FROM spans WHERE kind = 'write' AND layer = 'syscall' GROUP BY ALL) s USING (file_id) WHERE op = 'write' AND upper_dev IS NULL AND b.process_ix IS NOT NULL GROUP BY ALL ORDER BY on_devices DESC",
     find: write_amplification,
 };
 
