@@ -8,6 +8,7 @@ use crate::analysis::findings::groups::Groups;
 use crate::analysis::findings::lanes;
 use crate::analysis::findings::ranges::Conflicts;
 use crate::analysis::findings::run::Run;
+use crate::vocabulary::Layer;
 
 /// Findings below this many seconds, or this share of the run, are left out.
 const LEAST_S: f64 = 0.05;
@@ -73,6 +74,11 @@ impl<'a> Case<'a> {
     /// Files in which ranks access the same bytes without an order, and whether all pairs of accesses were compared.
     pub fn conflicts(&self) -> (BTreeMap<i32, Conflicts>, bool) {
         self.groups.accesses.conflicts()
+    }
+
+    /// Bytes that calls of demoted functions of a layer wrote to a file.
+    pub fn demoted(&self, file: i32, layer: Layer) -> i64 {
+        self.groups.demoted(file, layer)
     }
 
     /// Is a file spread over targets of a parallel file system?

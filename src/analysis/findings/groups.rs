@@ -49,6 +49,8 @@ pub struct Groups {
     /// Where ranks meet in files.
     ends: Ends,
     pub accesses: Accesses,
+    /// Bytes that calls of demoted functions wrote, by file and layer: there are no other figures of these calls.
+    demoted: HashMap<(i32, Layer), i64>,
     /// The last transfer of a handle.
     last: HashMap<i32, Kind>,
     /// Functions of phases by their calls.
@@ -156,6 +158,7 @@ impl Groups {
             operations: HashMap::default(),
             ends: Ends::default(),
             accesses: Accesses::limited(most.saturating_mul(ACCESSES)),
+            demoted: HashMap::default(),
             last: HashMap::default(),
             phases: HashMap::default(),
             known: Known::default(),
@@ -173,6 +176,11 @@ impl Groups {
         self.known.stripes.get(&file).copied()
     }
 
+    /// Bytes that calls of demoted functions of a layer wrote to a file.
+    pub fn demoted(&self, file: i32, layer: Layer) -> i64 {
+        self.demoted.get(&(file, layer)).copied().unwrap_or(0)
+    }
+
     /// Knows what another one knows of handles and files.
     pub fn knows(&mut self, other: &Self) {
         self.known.clone_from(&other.known);
@@ -186,14 +194,15 @@ impl Groups {
         self.operations.clear();
         let (all, processes) = (std::mem::take(&mut self.all), std::mem::take(&mut self.processes));
         let (index, accesses) = (std::mem::take(&mut self.index), self.accesses.split());
-        let phases = std::mem::take(&mut self.phases);
-        Self { all, processes, index, accesses, phases, ..Self::limited(self.most) }
+        let (phases, demoted) = (std::mem::take(&mut self.phases), std::mem::take(&mut self.demoted));
+        Self { all, processes, index, accesses, phases, demoted, ..Self::limited(self.most) }
     }
 
     /// Adds the calls of another time.
     pub fn merge(&mut self, later: &Self) {
         self.accesses.merge(&later.accesses);
         self.phases.extend(&later.phases);
+        later.demoted.iter().for_each(|(key, bytes)| self.add_demoted(*key, *bytes));
         self.known.stripes.extend(&later.known.stripes);
         for group in &later.all {
             let at = self.at(group.key);
@@ -314,8 +323,12 @@ impl Groups {
 
     /// Takes calls that were summed up in the kernel: which calls they are part of is not known.
     pub fn sums(&mut self, row: &FileRollup) {
-        if row.layer > Layer::Syscall || row.calls_error.is_some() {
+        if row.layer > Layer::Syscall {
             return;
+        }
+        if row.calls_error.is_some() {
+            let file = row.file_id.filter(|_| row.kind == Kind::Write);
+            return file.into_iter().for_each(|file| self.add_demoted((file, row.layer), row.bytes));
         }
         let key = Key {
             process: row.process_ix.unwrap_or(-1),
@@ -336,6 +349,13 @@ impl Groups {
         (busy.pid, busy.rank) = (row.pid.unwrap_or(busy.pid), row.rank.or(busy.rank));
         if let (Some(first), Some(last)) = (row.first_ns, row.last_ns) {
             busy.add_sum((first, last), row.self_ns);
+        }
+    }
+
+    fn add_demoted(&mut self, key: (i32, Layer), bytes: i64) {
+        if self.demoted.len() < self.most || self.demoted.contains_key(&key) {
+            let sum = self.demoted.entry(key).or_default();
+            *sum = sum.saturating_add(bytes);
         }
     }
 

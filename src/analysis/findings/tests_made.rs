@@ -14,6 +14,7 @@ pub struct Made {
     pub rows: Vec<Row>,
     pub spans: Vec<Span>,
     pub blocks: Vec<(Block, Vec<BlockBytes>)>,
+    pub sums: Vec<FileRollup>,
     pub aggregate: bool,
 }
 
@@ -33,6 +34,7 @@ impl Made {
             let around = nesting.of(span);
             collect.span(span, &around);
         }
+        self.sums.iter().for_each(|row| collect.sums(row));
         self.blocks.iter().for_each(|(block, _)| collect.block(block));
         self.blocks.iter().flat_map(|(_, parts)| parts).for_each(|part| collect.bytes(part));
         let (coverage, losses) = (covered(&ALL), Losses::default());

@@ -1,16 +1,19 @@
 //! Rules on what devices get, on rows that are made here: whose it is, and when.
 
-use super::tests::call;
+use super::tests::{call, with_one_inside};
 use super::tests_made::{Made, for_device, request, written};
 use super::*;
+use crate::rows::FileRollup;
 use crate::vocabulary::Kind;
 
-/// Process 1 reads 100 KiB each 10 ms, and for the second one of two seconds the kernel writes back what `owner` wrote: `after`
-/// ms after the begin of each read, for `ms`. Reads take 2 ms, and then so many.
+/// Process 1 reads 100 KiB each 10 ms, which takes 2 ms. In the second one of two seconds the kernel writes something back
+/// beside each read.
 struct Beside {
+    /// How long a read takes then.
     read_ms: i64,
     owner: Option<i32>,
     known_by: &'static str,
+    /// Since the begin of the read, and for how long.
     at: (i64, i64),
     ranks: bool,
 }
@@ -83,6 +86,36 @@ fn what_others_wrote_to_a_file_is_not_what_became_of_the_programs_writes() {
     let found = made(32).unwrap();
     assert!(found.title.starts_with("32.0 times the bytes: program 64.0 KiB"), "{}", found.title);
     assert_eq!(made(1), None);
+}
+
+/// `fwrite` was demoted: of what it wrote, 64 KiB are in calls and the rest in a sum.
+#[test]
+fn what_demoted_functions_wrote_counts_for_the_program() {
+    let made = |summed: i64| {
+        let calls = (0..64).flat_map(|n| with_one_inside(n, ((Layer::Stdio, "fwrite"), 0), (Layer::Syscall, "write")));
+        let calls = calls.map(|span| {
+            let size = if span.layer == Layer::Stdio { 1024 } else { 17 << 10 };
+            Span { bytes: Some(size), req_bytes: Some(size), ..span }
+        });
+        let sync = call(1, 200, ("fsync", Kind::Sync), 1000, 400);
+        let sync = Span { cpu_ns: Some(0), writeback_ns: Some(400_000_000), ..sync };
+        let blocks = (0..64).map(|n| request(n, ("write", "sync"), (1000, 1), 65_536)).collect();
+        let row = FileRollup {
+            file_id: Some(1),
+            process_ix: Some(1),
+            bytes: summed,
+            calls_error: Some(9),
+            ..crate::export::dataset::tests::sums(Layer::Stdio, "fwrite", Kind::Write)
+        };
+        let sums = vec![row];
+        let made = Made { blocks, sums, ..Made::of(calls.chain([sync])) };
+        made.find_one("write-amplification", 2000)
+    };
+    let found = made(1 << 20).unwrap();
+    let title =
+        "3.8 times the bytes: program 1.06 MiB, stdio 1.06 MiB, syscall 1.06 MiB, device 4.00 MiB; the file system";
+    assert!(found.title.starts_with(title), "{}", found.title);
+    assert_eq!(made(4 << 20), None, "as much as was written");
 }
 
 #[test]

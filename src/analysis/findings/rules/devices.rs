@@ -105,13 +105,17 @@ pub const WRITE_AMPLIFICATION: Rule = Rule {
     find: write_amplification,
 };
 
-/// Bytes of a file layer by layer: those that the program wrote, then what each layer below the call made of them.
-fn chain(case: &Case, of_file: &[usize], device: i64) -> Vec<(&'static str, i64)> {
+/// Bytes of a file layer by layer: those that the program wrote, then what each layer below the call made of them. Calls of
+/// demoted functions are the program's own, as most of them are.
+fn chain(case: &Case, (file, of_file): (i32, &[usize]), device: i64) -> Vec<(&'static str, i64)> {
     let writes = only(case, of_file, |group| group.key.kind == Kind::Write && group.key.errno == 0);
-    let asked = case.sum(&only(case, &writes, own), |group| group.bytes);
+    let layers = LAYERS.into_iter().filter(|layer| *layer <= Layer::Syscall);
+    let demoted = layers.clone().map(|layer| case.demoted(file, layer)).fold(0, i64::saturating_add);
+    let asked = case.sum(&only(case, &writes, own), |group| group.bytes).saturating_add(demoted);
     let mut steps = vec![("program", asked)];
-    for layer in LAYERS.into_iter().filter(|layer| *layer <= Layer::Syscall) {
+    for layer in layers {
         let moved = case.sum(&only(case, &writes, |group| group.key.layer == layer), |group| group.bytes);
+        let moved = moved.saturating_add(case.demoted(file, layer));
         if moved > 0 {
             steps.push((layer.name(), moved));
         }
@@ -147,7 +151,7 @@ fn amplified(case: &mut Case, file: i32, of_file: &[usize]) -> Option<Vec<Found>
         return None;
     }
     let device = case.run.written.get(&file).copied().unwrap_or(0);
-    let chain = chain(case, of_file, device);
+    let chain = chain(case, (file, of_file), device);
     let asked = chain.first().map_or(0, |(_, bytes)| *bytes);
     let times = device as f64 / asked.max(1) as f64;
     let more = device.saturating_sub(asked) as f64;
