@@ -6,6 +6,7 @@ use crate::analysis::findings::Severity;
 use crate::analysis::findings::group::{Group, LOCK};
 use crate::analysis::findings::groups::Groups;
 use crate::analysis::findings::lanes;
+use crate::analysis::findings::limits::Limit;
 use crate::analysis::findings::ranges::Conflicts;
 use crate::analysis::findings::run::Run;
 use crate::vocabulary::Layer;
@@ -71,8 +72,8 @@ impl<'a> Case<'a> {
         (count, ns as f64 / 1e9)
     }
 
-    /// Files in which ranks access the same bytes without an order, and whether all pairs of accesses were compared.
-    pub fn conflicts(&self) -> (BTreeMap<i32, Conflicts>, bool) {
+    /// Files in which ranks access the same bytes without an order, and why there may be more of them.
+    pub fn conflicts(&self) -> (BTreeMap<i32, Conflicts>, Option<&'static str>) {
         self.groups.accesses.conflicts()
     }
 
@@ -84,6 +85,12 @@ impl<'a> Case<'a> {
     /// Is a file spread over targets of a parallel file system?
     pub fn striped(&self, file: Option<i32>) -> bool {
         file.is_some_and(|file| self.groups.stripe(file).is_some())
+    }
+
+    /// The rule looks at no calls on files that are not kept apart.
+    pub fn leaves_out_mixed(&mut self) {
+        let mixed = self.groups.limits().has(Limit::Groups);
+        self.unseen = mixed.then_some("calls on more files than are kept apart were left out");
     }
 
     /// Seconds between the first and the last call of a rank in which it was in none.
@@ -104,7 +111,10 @@ impl<'a> Case<'a> {
             *sum = sum.saturating_add(group.total().saturating_sub(group.time[LOCK]));
         }
         let other = time.iter().filter(|(ix, _)| !own.contains(ix)).max_by_key(|(ix, ns)| (**ns, **ix));
-        let Some((ix, _)) = other else { return Some("no other traced process worked on the file".to_owned()) };
+        let Some((ix, _)) = other else {
+            let all = !self.groups.limits().has(Limit::Groups);
+            return all.then(|| "no other traced process worked on the file".to_owned());
+        };
         let busy = self.groups.processes.get(ix)?;
         let rank = busy.rank.map_or_else(String::new, |rank| format!(" (rank {rank})"));
         Some(format!("process {}{rank} worked on the file most meanwhile", busy.pid))

@@ -5,6 +5,7 @@ use roaring::{RoaringBitmap, RoaringTreemap};
 use crate::HashMap;
 use crate::analysis::findings::busy::Busy;
 use crate::analysis::findings::group::{BETWEEN, Group, Key, Met, operation_of};
+use crate::analysis::findings::limits::{Limit, Limits};
 use crate::analysis::findings::ranges::{Accesses, Caller, Ends};
 use crate::analysis::nesting::{Enclosing, is_phase};
 use crate::rows::{File, FileRollup, Handle, SEQ_BITS, Span};
@@ -33,8 +34,9 @@ struct Thread {
 type Part = ((Layer, &'static str), bool);
 /// Operations that are remembered for what other threads do for them.
 const OPERATIONS_MAX: usize = 1 << 20;
-/// Accesses of ranks that are remembered for each group that is kept apart.
+/// Accesses of ranks, and blocks in which they end, that are remembered for each group that is kept apart.
 const ACCESSES: usize = 4;
+const BLOCKS: usize = 8;
 /// Handles whose last transfer is remembered, and calls of phases.
 const REMEMBERED_MAX: usize = 1 << 17;
 
@@ -58,6 +60,7 @@ pub struct Groups {
     known: Known,
     /// So many are kept apart by file.
     most: usize,
+    full: Limits,
 }
 
 impl Default for Groups {
@@ -156,14 +159,28 @@ impl Groups {
             index: HashMap::default(),
             threads: HashMap::default(),
             operations: HashMap::default(),
-            ends: Ends::default(),
+            ends: Ends::limited(most.saturating_mul(BLOCKS)),
             accesses: Accesses::limited(most.saturating_mul(ACCESSES)),
             demoted: HashMap::default(),
             last: HashMap::default(),
             phases: HashMap::default(),
             known: Known::default(),
             most,
+            full: Limits::default(),
         }
+    }
+
+    /// The limits that were reached.
+    pub fn limits(&self) -> Limits {
+        let reached = [
+            (self.ends.is_full(), Limit::Blocks),
+            (self.accesses.is_full(), Limit::Orders),
+            (self.all.iter().any(Group::has_more_paths), Limit::Paths),
+        ];
+        reached.into_iter().filter(|(is, _)| *is).fold(self.full, |mut all, (_, limit)| {
+            all.reach(limit);
+            all
+        })
     }
 
     /// What calls do not show themselves.
@@ -189,17 +206,20 @@ impl Groups {
     /// The calls so far: those that come next are of another time. Threads without a call since then are forgotten.
     #[must_use]
     pub fn split(&mut self, since_ns: i64) -> Self {
+        let full = self.limits();
         self.threads.retain(|_, thread| thread.end >= since_ns);
         self.threads.values_mut().for_each(|thread| thread.group = None);
         self.operations.clear();
         let (all, processes) = (std::mem::take(&mut self.all), std::mem::take(&mut self.processes));
         let (index, accesses) = (std::mem::take(&mut self.index), self.accesses.split());
         let (phases, demoted) = (std::mem::take(&mut self.phases), std::mem::take(&mut self.demoted));
-        Self { all, processes, index, accesses, phases, demoted, ..Self::limited(self.most) }
+        (self.full, self.ends) = (Limits::default(), Ends::limited(self.most.saturating_mul(BLOCKS)));
+        Self { all, processes, index, accesses, phases, demoted, full, ..Self::limited(self.most) }
     }
 
     /// Adds the calls of another time.
     pub fn merge(&mut self, later: &Self) {
+        self.full = self.full.and(later.limits());
         self.accesses.merge(&later.accesses);
         self.phases.extend(&later.phases);
         later.demoted.iter().for_each(|(key, bytes)| self.add_demoted(*key, *bytes));
@@ -247,7 +267,11 @@ impl Groups {
             self.all[at].copied_up = self.all[at].copied_up.saturating_add(span.net_ns());
         }
         let asynchronous = span.flags & flag::ASYNC != 0;
-        if asynchronous && span.layer < Layer::Syscall && self.operations.len() < OPERATIONS_MAX {
+        if asynchronous && span.layer < Layer::Syscall {
+            if self.operations.len() >= OPERATIONS_MAX {
+                self.operations.clear();
+                self.full.reach(Limit::Operations);
+            }
             self.operations.insert(span.span_id, (called, collective));
         }
         if !own {
@@ -286,9 +310,11 @@ impl Groups {
             return Met::default();
         }
         let mut met = Met::default();
-        if let Some(handle) = span.handle_id.filter(|_| span.layer == Layer::Stdio && span.layer_top)
-            && (self.last.len() < REMEMBERED_MAX || self.last.contains_key(&handle))
-        {
+        if let Some(handle) = span.handle_id.filter(|_| span.layer == Layer::Stdio && span.layer_top) {
+            if self.last.len() >= REMEMBERED_MAX && !self.last.contains_key(&handle) {
+                self.last.clear();
+                self.full.reach(Limit::Streams);
+            }
             met.turned = self.last.insert(handle, span.kind).is_some_and(|before| before != span.kind);
         }
         if span.layer == Layer::Syscall && span.rank.is_some() && span.kind == Kind::Write {
@@ -353,10 +379,11 @@ impl Groups {
     }
 
     fn add_demoted(&mut self, key: (i32, Layer), bytes: i64) {
-        if self.demoted.len() < self.most || self.demoted.contains_key(&key) {
-            let sum = self.demoted.entry(key).or_default();
-            *sum = sum.saturating_add(bytes);
+        if self.demoted.len() >= self.most && !self.demoted.contains_key(&key) {
+            return self.full.reach(Limit::Groups);
         }
+        let sum = self.demoted.entry(key).or_default();
+        *sum = sum.saturating_add(bytes);
     }
 
     fn at(&mut self, mut key: Key) -> usize {
@@ -365,7 +392,10 @@ impl Groups {
         }
         if self.all.len() >= self.most && key.file.is_some() {
             key.file = None;
-            return self.at(key);
+            let at = self.at(key);
+            self.all[at].mixed = true;
+            self.full.reach(Limit::Groups);
+            return at;
         }
         let at = self.all.len();
         self.all.push(Group::new(key));

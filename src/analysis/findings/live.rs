@@ -21,6 +21,8 @@ const SLICE: i64 = 10_000_000_000;
 const SLICES: usize = 6;
 /// Groups that a slice keeps apart by file: some 4 MB.
 const GROUPS_MAX: usize = 1 << 13;
+/// Files and requests of devices that a slice keeps, each: a megabyte.
+const REQUESTS_MAX: usize = 1 << 14;
 /// Files and paths whose names are kept.
 const NAMES_MAX: usize = 1 << 16;
 
@@ -53,11 +55,15 @@ pub struct Live {
 impl Live {
     /// `recent`: of a trace that goes on, over its last minute. Else over all calls that come. Of so many nodes.
     pub fn new(recent: bool, nodes: usize) -> Self {
-        let groups = if recent { Groups::limited(GROUPS_MAX) } else { Groups::default() };
+        let (groups, others) = if recent {
+            (Groups::limited(GROUPS_MAX), Others::limited(REQUESTS_MAX))
+        } else {
+            (Groups::default(), Others::default())
+        };
         Self {
             recent,
             past: VecDeque::new(),
-            now: Slice { groups, ..Slice::default() },
+            now: Slice { groups, others, ..Slice::default() },
             now_ns: 0,
             layers: Layers::default(),
             pids: RoaringBitmap::new(),

@@ -12,6 +12,7 @@ mod functions;
 mod group;
 mod groups;
 mod lanes;
+mod limits;
 mod live;
 pub mod own;
 mod ranges;
@@ -26,6 +27,9 @@ mod tests_made;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests_of_devices;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests_of_limits;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests_of_rules;
@@ -163,7 +167,10 @@ pub struct Collect {
 
 impl Collect {
     pub fn new(source: &mut dyn Source) -> Result<Self> {
-        let mut groups = Groups::default();
+        Self::with(source, Groups::default(), Others::default())
+    }
+
+    fn with(source: &mut dyn Source, mut groups: Groups, others: Others) -> Result<Self> {
         source.handles(&mut |handle| {
             groups.known().handle(handle);
             Ok(())
@@ -172,7 +179,7 @@ impl Collect {
             groups.known().file(file);
             Ok(())
         })?;
-        Ok(Self { groups, others: Others::default() })
+        Ok(Self { groups, others })
     }
 
     pub fn span(&mut self, span: &Span, around: &Enclosing) {
@@ -226,7 +233,7 @@ impl Evaluated {
         let run = Run::new(&groups, lane, (trace.duration_ns, trace.tracing.unwrap_or(0.0)), others, pids);
         let mut out = Findings::default();
         let mut found: Vec<(&'static Rule, Found)> = Vec::new();
-        let of_layer = calls_by_layer(&groups);
+        let (of_layer, limits) = (calls_by_layer(&groups), groups.limits().and(others.limits()));
         for rule in RULES {
             match applies(rule, trace, &|layer| of_layer[layer as usize]) {
                 Applies::Yes => {}
@@ -237,6 +244,10 @@ impl Evaluated {
                 }
             }
             if config.is_off(rule.id) {
+                continue;
+            }
+            if let Some(why) = limits.against(rule.id) {
+                out.not_evaluated.push(NotEvaluated { rule: rule.id, why: why.to_owned() });
                 continue;
             }
             out.looked_at += 1;

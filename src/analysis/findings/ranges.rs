@@ -7,30 +7,43 @@ use crate::HashMap;
 use crate::rows::Span;
 use crate::vocabulary::{Kind, Layer};
 
-/// Ends of transfers inside a block that are remembered.
-const ENDS_MAX: usize = 1 << 19;
 /// Pairs of accesses to the same bytes that are compared.
 const PAIRS_MAX: usize = 1 << 20;
 
 /// Blocks of files in which transfers of a rank begin or end.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Ends {
+    /// So many are remembered.
+    most: usize,
     /// The rank that was first there.
     first: HashMap<(i32, i64), i32>,
+    /// There were more: nothing is known of any.
+    full: bool,
 }
 
 impl Ends {
+    pub fn limited(most: usize) -> Self {
+        Self { most, first: HashMap::default(), full: false }
+    }
+
+    pub const fn is_full(&self) -> bool {
+        self.full
+    }
+
     /// Does a transfer begin or end inside a block that holds a part of another rank?
     pub fn meets(&mut self, span: &Span, block: i64) -> bool {
         let (Some(rank), Some(file), Some((from, to))) = (span.rank, span.file_id, extent(span)) else { return false };
         let mut met = false;
         for at in [from, to].into_iter().filter(|at| at.rem_euclid(block) != 0) {
-            let key = (file, at.div_euclid(block));
-            if self.first.len() < ENDS_MAX || self.first.contains_key(&key) {
-                met |= *self.first.entry(key).or_insert(rank) != rank;
+            if self.full {
+                return false;
+            }
+            met |= *self.first.entry((file, at.div_euclid(block))).or_insert(rank) != rank;
+            if self.first.len() > self.most {
+                *self = Self { full: true, ..Self::limited(self.most) };
             }
         }
-        met
+        met && !self.full
     }
 }
 
@@ -69,9 +82,13 @@ pub struct Accesses {
     most: usize,
     by_file: BTreeMap<i32, Vec<Access>>,
     count: usize,
+    /// There were more accesses.
+    more: bool,
     /// When a rank had flushed, closed or locked a file.
     ordered: BTreeMap<(i32, i32), Vec<i64>>,
     orders: usize,
+    /// There were more of these calls: which accesses have an order is not known.
+    full: bool,
 }
 
 /// Bytes of a file that two ranks accessed, one of them to write, without an order.
@@ -93,7 +110,17 @@ fn orders(span: &Span) -> bool {
 
 impl Accesses {
     pub fn limited(most: usize) -> Self {
-        Self { most, by_file: BTreeMap::new(), count: 0, ordered: BTreeMap::new(), orders: 0 }
+        let (by_file, ordered) = (BTreeMap::new(), BTreeMap::new());
+        Self { most, by_file, count: 0, more: false, ordered, orders: 0, full: false }
+    }
+
+    pub const fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Without calls that order them, accesses seem to be in conflict that are in none.
+    fn forget(&mut self) {
+        *self = Self { full: true, ..Self::limited(self.most) };
     }
 
     /// Those so far: the next ones are of another time.
@@ -106,10 +133,13 @@ impl Accesses {
     /// A system call of a rank, in a call of the program.
     pub fn add(&mut self, span: &Span, caller: Option<Caller>) {
         let (Some(rank), Some(file)) = (span.rank, span.file_id) else { return };
-        if span.layer != Layer::Syscall || span.errno != 0 {
+        if span.layer != Layer::Syscall || span.errno != 0 || self.full {
             return;
         }
-        if orders(span) && self.orders < self.most {
+        if orders(span) {
+            if self.orders >= self.most {
+                return self.forget();
+            }
             self.orders += 1;
             self.ordered.entry((file, rank)).or_default().push(span.end_ns());
         }
@@ -121,7 +151,9 @@ impl Accesses {
             let size = to.saturating_sub(from);
             !call.collective && call.kind == span.kind && if write { size <= call.asked } else { size == call.asked }
         });
-        if exact && self.count < self.most {
+        if exact && self.count >= self.most {
+            self.more = true;
+        } else if exact {
             self.count += 1;
             let (start, end) = (span.start_ns, span.end_ns());
             self.by_file.entry(file).or_default().push(Access { from, to, rank, start, end, write, library });
@@ -130,21 +162,25 @@ impl Accesses {
 
     /// Those of another time.
     pub fn merge(&mut self, later: &Self) {
+        self.more |= later.more;
+        if self.full || later.full || self.orders.saturating_add(later.orders) > self.most {
+            return self.forget();
+        }
         for (file, accesses) in &later.by_file {
             let room = self.most.saturating_sub(self.count).min(accesses.len());
             self.by_file.entry(*file).or_default().extend(&accesses[..room]);
             self.count += room;
+            self.more |= room < accesses.len();
         }
         for (key, times) in &later.ordered {
-            let room = self.most.saturating_sub(self.orders).min(times.len());
-            self.ordered.entry(*key).or_default().extend(&times[..room]);
-            self.orders += room;
+            self.ordered.entry(*key).or_default().extend(times);
         }
+        self.orders += later.orders;
     }
 
-    /// The files with conflicts, and whether all pairs of accesses to the same bytes were compared. The work grows with the
-    /// number of accesses and of these pairs.
-    pub fn conflicts(&self) -> (BTreeMap<i32, Conflicts>, bool) {
+    /// The files with conflicts, and why there may be more of them. The work grows with the number of accesses and of pairs of
+    /// them to the same bytes.
+    pub fn conflicts(&self) -> (BTreeMap<i32, Conflicts>, Option<&'static str>) {
         let (mut all, mut left) = (BTreeMap::<i32, Conflicts>::new(), PAIRS_MAX);
         for (file, accesses) in &self.by_file {
             let ranks: BTreeSet<i32> = accesses.iter().map(|access| access.rank).collect();
@@ -155,7 +191,8 @@ impl Accesses {
                 }
             }
         }
-        (all, left > 0)
+        let pairs = (left == 0).then_some("only some of the accesses of ranks to the same bytes were compared");
+        (all, pairs.or_else(|| self.more.then_some("only the first accesses of ranks were compared")))
     }
 
     /// Goes through a file from its begin to its end.
@@ -265,17 +302,17 @@ mod tests {
         let reads = (0..many).flat_map(|n| {
             (0..2).map(move |rank| access(rank, n + 1, Kind::Read, (0, 1 << 30), 1000 + i64::from(n) * 100))
         });
-        let (found, whole) = all(writes.chain(reads)).conflicts();
+        let (found, why) = all(writes.chain(reads)).conflicts();
         let expected = Conflicts { write_write: 1, read_write: 2 * i64::from(many), bytes: 1 << 30, ranks: (0, 1) };
-        assert_eq!((found.get(&1), whole), (Some(&expected), true));
+        assert_eq!((found.get(&1), why), (Some(&expected), None));
     }
 
     /// All pairs of the same bytes, of which there are far more than accesses.
     #[test]
     fn pairs_have_a_limit_that_is_known_to_have_been_reached() {
         let writes = (0..4000).flat_map(|n| (0..2).map(move |rank| access(rank, n, Kind::Write, (0, 8), 0)));
-        let (found, whole) = all(writes).conflicts();
-        assert_eq!((found[&1].pairs(), whole), (PAIRS_MAX as i64, false));
+        let (found, why) = all(writes).conflicts();
+        assert_eq!((found[&1].pairs(), why.is_some()), (PAIRS_MAX as i64, true));
     }
 
     /// One of many flushes of a rank counts, whenever they came.

@@ -7,6 +7,7 @@ use roaring::{RoaringBitmap, RoaringTreemap};
 use crate::HashMap;
 use crate::analysis::findings::groups::Groups;
 use crate::analysis::findings::lanes::Lane;
+use crate::analysis::findings::limits::{Limit, Limits};
 use crate::analysis::findings::written::{OwnWriteBack, Written};
 use crate::rows::{Block, BlockBytes};
 use crate::vocabulary::{Kind, Layer};
@@ -172,11 +173,32 @@ pub struct Others {
     /// Pages of devices that were swapped out to.
     swap_space: RoaringTreemap,
     written: Written,
+    /// There were more bins and processes: nothing is known of any.
+    full: bool,
 }
 
 impl Others {
+    /// Keeps so many files, and requests by time.
+    pub fn limited(most: usize) -> Self {
+        Self { written: Written::limited(most), ..Self::default() }
+    }
+
+    /// The limits that were reached.
+    pub const fn limits(&self) -> Limits {
+        let mut all = self.written.limits();
+        if self.full {
+            all.reach(Limit::Requests);
+        }
+        all
+    }
+
     pub fn block(&mut self, block: &Block) {
-        if block.upper_dev.is_some() || block.bytes <= 0 || block.sector < 0 || self.bytes.len() >= KEPT_MAX {
+        if block.upper_dev.is_some() || block.bytes <= 0 || block.sector < 0 || self.full {
+            return;
+        }
+        if self.bytes.len() >= KEPT_MAX {
+            let swap_space = std::mem::take(&mut self.swap_space);
+            *self = Self { full: true, swap_space, written: self.written.empty(), ..Self::default() };
             return;
         }
         self.swapped_request(block);
@@ -205,11 +227,13 @@ impl Others {
     pub fn split(&mut self) -> Self {
         let (bytes, swap) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.swap));
         let (reads, written) = (std::mem::take(&mut self.reads), self.written.split());
-        Self { bytes, swap, reads, written, names: self.names.clone(), ..Self::default() }
+        let full = std::mem::take(&mut self.full);
+        Self { bytes, swap, reads, written, full, names: self.names.clone(), swap_space: RoaringTreemap::new() }
     }
 
     /// Adds the requests of another time.
     pub fn merge(&mut self, later: &Self) {
+        self.full |= later.full;
         for (key, bytes) in &later.bytes {
             let sum = self.bytes.entry(*key).or_default();
             *sum = sum.saturating_add(*bytes);

@@ -16,6 +16,8 @@ pub struct Made {
     pub blocks: Vec<(Block, Vec<BlockBytes>)>,
     pub sums: Vec<FileRollup>,
     pub aggregate: bool,
+    /// What is kept of each kind.
+    pub most: Option<usize>,
 }
 
 impl Made {
@@ -28,7 +30,11 @@ impl Made {
             let process = Process { process_ix: thread, pid: thread, ..Process::nameless(thread, 0) };
             self.rows.push(Row::Process(Box::new(process)));
         }
-        let mut collect = Collect::new(&mut self.rows).unwrap();
+        let (groups, others) = match self.most {
+            Some(most) => (Groups::limited(most), Others::limited(most)),
+            None => (Groups::default(), Others::default()),
+        };
+        let mut collect = Collect::with(&mut self.rows, groups, others).unwrap();
         let mut nesting = Nesting::default();
         for span in &self.spans {
             let around = nesting.of(span);

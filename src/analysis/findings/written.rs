@@ -6,10 +6,13 @@ use roaring::{RoaringBitmap, RoaringTreemap};
 
 use crate::HashMap;
 use crate::analysis::findings::groups::Groups;
+use crate::analysis::findings::limits::{Limit, Limits};
 use crate::rows::{Block, BlockBytes};
 
 /// Requests and files that are kept, each.
 const KEPT_MAX: usize = 1 << 19;
+/// Writes for each of these whose owners are waited for: a bit of each.
+const WRITES: u64 = 1 << 7;
 
 /// [`BlockBytes::known_by`] of what a process wrote before the kernel wrote it back.
 const DIRTIED: [&str; 3] = ["range", "page", "inode"];
@@ -33,8 +36,11 @@ struct Read {
 type Reads = (i64, f64);
 
 /// Writes of files on devices, and reads by time.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Written {
+    /// So many requests and files are kept, each.
+    most: usize,
+    full: Limits,
     /// Write requests whose owners come after them.
     writes: RoaringTreemap,
     /// When those of them that are write-back were in a device.
@@ -46,6 +52,12 @@ pub struct Written {
     /// All bytes of write-back: made dirty by traced processes, and by others or before the trace.
     pub written_back: [i64; 2],
     reads: Vec<Read>,
+}
+
+impl Default for Written {
+    fn default() -> Self {
+        Self::limited(KEPT_MAX)
+    }
 }
 
 /// Reads of programs while their own data was written back, and without.
@@ -126,19 +138,59 @@ impl Times {
 }
 
 impl Written {
+    /// Keeps so many requests and files, each.
+    pub fn limited(most: usize) -> Self {
+        Self {
+            most,
+            full: Limits::default(),
+            writes: RoaringTreemap::new(),
+            write_backs: HashMap::default(),
+            files: HashMap::default(),
+            dirtied: HashMap::default(),
+            written_back: [0; 2],
+            reads: Vec::new(),
+        }
+    }
+
+    /// One that keeps as many.
+    pub fn empty(&self) -> Self {
+        Self::limited(self.most)
+    }
+
+    /// The limits that were reached.
+    pub const fn limits(&self) -> Limits {
+        self.full
+    }
+
+    /// Of what has reached a limit, nothing is kept.
+    fn check(&mut self) {
+        if self.files.len() > self.most || self.writes.len() > WRITES.saturating_mul(self.most as u64) {
+            self.full.reach(Limit::Written);
+            self.files = HashMap::default();
+            self.writes.clear();
+        }
+        if self.write_backs.len().max(self.dirtied.len()).max(self.reads.len()) > self.most {
+            self.full.reach(Limit::WriteBack);
+            (self.write_backs, self.dirtied, self.reads) = (HashMap::default(), HashMap::default(), Vec::new());
+            self.written_back = [0; 2];
+        }
+    }
+
     /// A request on a topmost device.
     pub fn block(&mut self, block: &Block) {
         let end = block.issue_ns.saturating_add(block.dur_ns.unwrap_or(0));
         let since = |from: i64| Spell { dev: block.dev, from, to: end };
+        let by_time = !self.full.has(Limit::WriteBack);
         if block.op == "write" {
             self.writes.insert(block.req_id as u64);
-            if block.class == "writeback" && self.write_backs.len() < KEPT_MAX {
+            if block.class == "writeback" && by_time {
                 self.write_backs.insert(block.req_id, since(block.issue_ns));
             }
         }
-        if block.op == "read" && self.reads.len() < KEPT_MAX {
+        if block.op == "read" && by_time {
             self.reads.push(Read { pid: block.pid, at: since(block.queue_ns) });
         }
+        self.check();
     }
 
     /// Whose some bytes of a request are. What others made dirty, and what was before the trace, is of no program here.
@@ -150,28 +202,29 @@ impl Written {
         if let Some(at) = self.write_backs.get(&part.req_id) {
             let sum = &mut self.written_back[usize::from(dirtied.is_none())];
             *sum = sum.saturating_add(part.bytes);
-            let key = dirtied.map(|process| (part.req_id, process));
-            if let Some(key) = key.filter(|key| self.dirtied.len() < KEPT_MAX || self.dirtied.contains_key(key)) {
-                let (_, sum) = self.dirtied.entry(key).or_insert((*at, 0));
+            if let Some(process) = dirtied {
+                let (_, sum) = self.dirtied.entry((part.req_id, process)).or_insert((*at, 0));
                 *sum = sum.saturating_add(part.bytes);
             }
         }
-        let file = part.file_id.filter(|_| part.process_ix.is_some());
-        if let Some(file) = file.filter(|file| self.files.len() < KEPT_MAX || self.files.contains_key(file)) {
+        if let Some(file) = part.file_id.filter(|_| part.process_ix.is_some()) {
             let sum = self.files.entry(file).or_default();
             *sum = sum.saturating_add(part.bytes);
         }
+        self.check();
     }
 
     /// Those so far: the owners of their requests have come.
     #[must_use]
     pub fn split(&mut self) -> Self {
-        let all = std::mem::take(self);
+        let next = self.empty();
+        let all = std::mem::replace(self, next);
         Self { writes: RoaringTreemap::new(), write_backs: HashMap::default(), ..all }
     }
 
     /// Those of another time.
     pub fn merge(&mut self, later: &Self) {
+        self.full = self.full.and(later.full);
         for (file, bytes) in &later.files {
             let sum = self.files.entry(*file).or_default();
             *sum = sum.saturating_add(*bytes);

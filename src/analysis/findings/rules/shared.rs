@@ -40,8 +40,8 @@ const FILES: usize = 5;
 /// It takes no time: the result may be wrong.
 fn conflicting_ranks(case: &mut Case) -> Vec<Found> {
     let least = case.threshold("calls") as i64;
-    let (conflicts, whole) = case.conflicts();
-    case.unseen = (!whole).then_some("too many accesses of ranks are to the same bytes: not all pairs were compared");
+    let (conflicts, unseen) = case.conflicts();
+    case.unseen = unseen;
     let mut files: Vec<_> = conflicts.into_iter().filter(|(_, conflicts)| conflicts.pairs() >= least).collect();
     files.sort_by_key(|(_, conflicts)| Reverse(conflicts.pairs()));
     let mut found = Vec::new();
