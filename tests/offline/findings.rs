@@ -38,6 +38,18 @@ fn the_dashboard_finds_what_the_report_finds() {
     assert_eq!((half[0].seconds, half[0].share), (Some(0.5), Some(0.5 / 0.6)));
 }
 
+/// A part that is damaged after the dataset was opened is noticed when it is read.
+#[test]
+fn owners_of_bytes_are_not_read_without_writes_to_devices() {
+    let work = tempfile::tempdir().unwrap();
+    let log = work.path().join("log.iotrace");
+    flushes(&log, 200);
+    let mut dataset = Union::open(&log).unwrap();
+    fs::write(log.join("block_bytes-00001.parquet"), "no rows").unwrap();
+    let report = build(&mut dataset).unwrap();
+    assert_eq!((report.findings.findings[0].rule, report.warnings), ("sync-per-record", Vec::new()));
+}
+
 #[test]
 fn the_text_describes_every_rule_and_no_other() {
     let text = fs::read_to_string(format!("{}/docs/findings.md", env!("CARGO_MANIFEST_DIR"))).unwrap();

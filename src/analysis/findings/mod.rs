@@ -54,7 +54,7 @@ pub use config::Config;
 use group::{EVIDENCE, Group, IN_CALLS, Slow};
 use groups::Groups;
 pub use live::Live;
-use rules::{RULES, Rule};
+use rules::{OF_BYTES, RULES, Rule};
 use run::{Others, Run};
 
 /// Shares of the run from which on a finding is a warning, and critical.
@@ -192,6 +192,11 @@ impl Collect {
 
     pub fn block(&mut self, block: &Block) {
         self.others.block(block);
+    }
+
+    /// Does any rule ask whose bytes these requests have?
+    pub fn wants_bytes(&self, config: &Config) -> bool {
+        self.others.has_writes() && OF_BYTES.iter().any(|rule| !config.is_off(rule))
     }
 
     pub fn bytes(&mut self, part: &BlockBytes) {

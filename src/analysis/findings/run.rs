@@ -217,6 +217,11 @@ impl Others {
         *sum += i64::from(block.bytes);
     }
 
+    /// Were there writes, whose owners matter?
+    pub fn has_writes(&self) -> bool {
+        self.written.has_writes()
+    }
+
     /// Whose some bytes of a request are that has come.
     pub fn bytes(&mut self, part: &BlockBytes) {
         self.written.bytes(part);

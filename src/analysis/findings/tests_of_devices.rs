@@ -134,3 +134,17 @@ fn a_writer_that_is_paused_for_dirty_pages_of_others_is_not_blamed_for_them() {
     assert!(title(None).contains("; 100.0% of what was written back, others had made dirty"), "{}", title(None));
     assert!(!title(Some(1)).contains("others"), "{}", title(Some(1)));
 }
+
+/// Most runs have many requests, and each of them several owners.
+#[test]
+fn owners_of_bytes_are_read_only_where_a_rule_asks_for_them() {
+    let wants = |op: &'static str, config: &str| {
+        let mut collect = Collect::new(&mut Vec::<crate::rows::Row>::new()).unwrap();
+        collect.block(&request(1, (op, "sync"), (0, 1), 4096).0);
+        collect.wants_bytes(&Config::parse(config).unwrap())
+    };
+    assert!(wants("write", "") && !wants("read", ""));
+    let off = |rules: &[&str]| rules.iter().map(|rule| format!("[{rule}]\noff = true\n")).collect::<String>();
+    assert!(wants("write", &off(&["own-write-back", "reread"])));
+    assert!(!wants("write", &off(&OF_BYTES)));
+}

@@ -157,6 +157,10 @@ impl Written {
         Self::limited(self.most)
     }
 
+    pub fn has_writes(&self) -> bool {
+        !self.writes.is_empty()
+    }
+
     /// The limits that were reached.
     pub const fn limits(&self) -> Limits {
         self.full
