@@ -1,14 +1,13 @@
 //! Calls that are alike, with what they spent: one pass over the calls makes groups of them, and rules claim parts of their time.
 
-use roaring::{RoaringBitmap, RoaringTreemap};
-
 use crate::HashMap;
 use crate::analysis::findings::busy::Busy;
 use crate::analysis::findings::group::{BETWEEN, Group, Key, Met, operation_of};
+use crate::analysis::findings::known::Known;
 use crate::analysis::findings::limits::{Limit, Limits};
 use crate::analysis::findings::ranges::{Accesses, Caller, Ends};
 use crate::analysis::nesting::{Enclosing, is_phase};
-use crate::rows::{File, FileRollup, Handle, SEQ_BITS, Span};
+use crate::rows::{FileRollup, SEQ_BITS, Span};
 use crate::vocabulary::{Kind, Layer, flag};
 
 /// A pause between two calls up to which it belongs to the first one, in ns: the code around a call in a loop, also of an
@@ -69,80 +68,6 @@ impl Default for Groups {
     }
 }
 
-/// What calls do not show themselves.
-#[derive(Debug, Clone, Default)]
-pub struct Known {
-    /// Handles with `O_SYNC` or `O_DSYNC`.
-    pub synced: RoaringBitmap,
-    /// Files of overlays.
-    pub overlay: RoaringBitmap,
-    /// Handles with `O_CREAT`, and the calls that opened them.
-    pub creating: RoaringBitmap,
-    pub creators: RoaringTreemap,
-    /// Handles with `O_APPEND`: the kernel gives each write its place.
-    pub appending: RoaringBitmap,
-    /// Files that are no data: standard streams, devices, those of /proc, libraries.
-    pub special: RoaringBitmap,
-    /// Bytes of a file on one target of a parallel file system before the next.
-    pub stripes: HashMap<i32, i64>,
-}
-
-/// `O_DSYNC`, which is part of `O_SYNC`.
-const O_DSYNC: i32 = 0o10_000;
-const O_CREAT: i32 = 0o100;
-const O_APPEND: i32 = 0o2000;
-/// What file systems keep together: pages, and their own blocks.
-const BLOCK: i64 = 4096;
-
-impl Known {
-    pub fn handle(&mut self, handle: &Handle) {
-        let has = |flag: i32| handle.layer == Layer::Syscall && handle.mode.is_some_and(|mode| mode & flag != 0);
-        if has(O_DSYNC) {
-            self.synced.insert(handle.handle_id as u32);
-        }
-        if has(O_APPEND) {
-            self.appending.insert(handle.handle_id as u32);
-        }
-        if has(O_CREAT) {
-            self.creating.insert(handle.handle_id as u32);
-            self.creators.extend(handle.open_span_id.map(|id| id as u64));
-        }
-    }
-
-    pub fn file(&mut self, file: &File) {
-        if file.fstype.as_deref() == Some("overlay") {
-            self.overlay.insert(file.file_id as u32);
-        }
-        if !["data", "temp"].contains(&file.role) || file.fstype.as_deref() == Some("devtmpfs") {
-            self.special.insert(file.file_id as u32);
-        }
-        if let Some(size) = file.stripe_size.filter(|size| *size > 0) {
-            self.stripes.insert(file.file_id, size);
-        }
-    }
-
-    /// Does a call open a file with `O_CREAT`, or close one that was opened so?
-    fn creates(&self, span: &Span) -> bool {
-        match span.kind {
-            Kind::Open => self.creators.contains(span.span_id as u64),
-            Kind::Close => span.handle_id.is_some_and(|id| self.creating.contains(id as u32)),
-            _ => false,
-        }
-    }
-
-    /// Does a call choose the place of its data in a file itself?
-    fn places(&self, span: &Span) -> bool {
-        let appends = span.handle_id.is_some_and(|id| self.appending.contains(id as u32));
-        let special = span.file_id.is_some_and(|id| self.special.contains(id as u32));
-        !appends && !special
-    }
-
-    /// What of a file is kept together: a stripe, or a block.
-    fn block(&self, file: Option<i32>) -> i64 {
-        file.and_then(|file| self.stripes.get(&file).copied()).unwrap_or(BLOCK)
-    }
-}
-
 /// A call that copies a file of an overlay up takes at least so long, in ns: others find it there.
 const COPY_MIN: i64 = 2_000_000;
 
@@ -175,6 +100,7 @@ impl Groups {
         let reached = [
             (self.ends.is_full(), Limit::Blocks),
             (self.accesses.is_full(), Limit::Orders),
+            (self.known.same.is_full(), Limit::Files),
             (self.all.iter().any(Group::has_more_paths), Limit::Paths),
         ];
         reached.into_iter().filter(|(is, _)| *is).fold(self.full, |mut all, (_, limit)| {
@@ -188,9 +114,14 @@ impl Groups {
         &mut self.known
     }
 
+    /// The id that stands for a file, where several datasets have one of their own for it.
+    pub fn file(&self, id: Option<i32>) -> Option<i32> {
+        self.known.same.other(id).or(id)
+    }
+
     /// The stripe size of a file that is spread over targets.
     pub fn stripe(&self, file: i32) -> Option<i64> {
-        self.known.stripes.get(&file).copied()
+        self.known.stripe(file)
     }
 
     /// Bytes that calls of demoted functions of a layer wrote to a file.
@@ -223,7 +154,9 @@ impl Groups {
         self.accesses.merge(&later.accesses);
         self.phases.extend(&later.phases);
         later.demoted.iter().for_each(|(key, bytes)| self.add_demoted(*key, *bytes));
-        self.known.stripes.extend(&later.known.stripes);
+        for (size, files) in &later.known.stripes {
+            *self.known.stripes.entry(*size).or_default() |= files;
+        }
         for group in &later.all {
             let at = self.at(group.key);
             self.all[at].merge(group);
@@ -235,6 +168,15 @@ impl Groups {
 
     /// Takes a span, in the order of the dataset.
     pub fn span(&mut self, span: &Span, around: &Enclosing) {
+        let node = span.file_id.map_or(0, |file| self.known.same.node(file));
+        match self.known.same.other(span.file_id) {
+            Some(file) => self.call(&Span { file_id: Some(file), ..span.clone() }, around, node),
+            None => self.call(span, around, node),
+        }
+    }
+
+    /// A call on a file that was opened on this node.
+    fn call(&mut self, span: &Span, around: &Enclosing, node: u32) {
         let own = around.is_own(span);
         if is_phase(span) && self.phases.len() < REMEMBERED_MAX {
             self.phases.insert(span.span_id, span.op);
@@ -261,7 +203,7 @@ impl Groups {
         let met = self.meets(span);
         self.all[at].add(span, around.phase, met);
         if self.known.places(span) {
-            self.accesses.add(span, self.caller(span, own, collective));
+            self.accesses.add(span, self.caller(span, own, collective), node);
         }
         if changes_names(span) && span.file_id.is_some_and(|id| self.known.overlay.contains(id as u32)) {
             self.all[at].copied_up = self.all[at].copied_up.saturating_add(span.net_ns());
@@ -353,12 +295,12 @@ impl Groups {
             return;
         }
         if row.calls_error.is_some() {
-            let file = row.file_id.filter(|_| row.kind == Kind::Write);
+            let file = self.file(row.file_id).filter(|_| row.kind == Kind::Write);
             return file.into_iter().for_each(|file| self.add_demoted((file, row.layer), row.bytes));
         }
         let key = Key {
             process: row.process_ix.unwrap_or(-1),
-            file: if by_file(row.kind) { row.file_id } else { None },
+            file: if by_file(row.kind) { self.file(row.file_id) } else { None },
             called: (row.layer, row.op),
             layer: row.layer,
             op: row.op,

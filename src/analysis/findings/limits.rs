@@ -21,10 +21,12 @@ pub enum Limit {
     Written,
     /// Reads and write-back by time.
     WriteBack,
+    /// Files of several datasets.
+    Files,
 }
 
 /// Why rules are not applied, and which.
-const STOPPED: [(Limit, &str, &[&str]); 9] = [
+const STOPPED: [(Limit, &str, &[&str]); 10] = [
     (
         Limit::Groups,
         "calls are on more files than are kept apart",
@@ -46,6 +48,11 @@ const STOPPED: [(Limit, &str, &[&str]); 9] = [
     ),
     (Limit::Written, "more was written to devices than is remembered", &["write-amplification", "own-write-back"]),
     (Limit::WriteBack, "there were more reads and write-back of devices than are remembered", &["own-write-back"]),
+    (
+        Limit::Files,
+        "datasets have more files than can be compared",
+        &["conflicting-ranks", "misaligned-shared", "file-per-process", "write-amplification"],
+    ),
 ];
 
 /// The limits that were reached.

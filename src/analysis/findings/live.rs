@@ -8,11 +8,13 @@ use crate::HashMap;
 use crate::analysis::findings::functions;
 use crate::analysis::findings::groups::Groups;
 use crate::analysis::findings::run::Others;
+use crate::analysis::findings::same::Same;
 use crate::analysis::findings::{Config, Evaluated, Findings, Names, Trace};
 use crate::analysis::nesting::Enclosing;
 use crate::analysis::trace::coverage::Layers;
 use crate::analysis::trace::losses::Losses;
 use crate::analysis::trace::share::Tracing;
+use crate::analysis::trace::source::Hosts;
 use crate::rows::{Block, BlockBytes, FileRollup, Row, Span};
 
 /// Calls are forgotten by the slice, in ns.
@@ -73,6 +75,13 @@ impl Live {
         }
     }
 
+    /// Files are of several datasets: from these ids on, of which hosts.
+    #[must_use]
+    pub fn of(mut self, files: &Hosts) -> Self {
+        self.now.groups.known().same = Same::of(files);
+        self
+    }
+
     /// The time goes on.
     pub fn tick(&mut self, now_ns: i64) {
         self.now_ns = self.now_ns.max(now_ns);
@@ -107,13 +116,14 @@ impl Live {
 
     /// Whose some bytes of a request are.
     fn bytes(&mut self, part: &BlockBytes) {
-        self.now.others.bytes(part);
+        self.now.others.bytes(part, self.now.groups.file(part.file_id));
     }
 
     /// What describes calls and the trace.
     pub fn describe(&mut self, row: &Row) {
         match row {
             Row::Handle(handle) => self.now.groups.known().handle(handle),
+            Row::Mount(mount) => self.now.groups.known().same.mount(mount),
             Row::File(file) => {
                 self.now.groups.known().file(file);
                 let path = file.path.as_ref().or(file.first_path.as_ref());

@@ -11,6 +11,7 @@ mod config;
 mod functions;
 mod group;
 mod groups;
+mod known;
 mod lanes;
 mod limits;
 mod live;
@@ -18,6 +19,7 @@ pub mod own;
 mod ranges;
 pub mod rules;
 mod run;
+mod same;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
@@ -30,6 +32,9 @@ mod tests_of_devices;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests_of_limits;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests_of_nodes;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests_of_rules;
@@ -56,6 +61,7 @@ use groups::Groups;
 pub use live::Live;
 use rules::{OF_BYTES, RULES, Rule};
 use run::{Others, Run};
+use same::Same;
 
 /// Shares of the run from which on a finding is a warning, and critical.
 const WARN: f64 = 0.05;
@@ -171,6 +177,14 @@ impl Collect {
     }
 
     fn with(source: &mut dyn Source, mut groups: Groups, others: Others) -> Result<Self> {
+        let hosts = source.hosts(IdKind::File);
+        if !hosts.0.is_empty() {
+            groups.known().same = Same::of(&hosts);
+        }
+        source.mounts(&mut |mount| {
+            groups.known().same.mount(mount);
+            Ok(())
+        })?;
         source.handles(&mut |handle| {
             groups.known().handle(handle);
             Ok(())
@@ -200,7 +214,7 @@ impl Collect {
     }
 
     pub fn bytes(&mut self, part: &BlockBytes) {
-        self.others.bytes(part);
+        self.others.bytes(part, self.groups.file(part.file_id));
     }
 
     /// Applies all rules.
@@ -235,7 +249,7 @@ impl Evaluated {
         lanes::open(&mut groups);
         let mut lane = lanes::critical(&mut groups);
         lanes::limit(&mut lane, &groups, trace.duration_ns);
-        let run = Run::new(&groups, lane, (trace.duration_ns, trace.tracing.unwrap_or(0.0)), others, pids);
+        let run = Run::new(&groups, lane, (trace.duration_ns, trace.tracing.unwrap_or(0.0), trace.nodes), others, pids);
         let mut out = Findings::default();
         let mut found: Vec<(&'static Rule, Found)> = Vec::new();
         let (of_layer, limits) = (calls_by_layer(&groups), groups.limits().and(others.limits()));

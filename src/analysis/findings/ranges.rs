@@ -80,7 +80,8 @@ struct Access {
 pub struct Accesses {
     /// So many accesses are remembered, the first ones of a run, and so many calls that order them.
     most: usize,
-    by_file: BTreeMap<i32, Vec<Access>>,
+    /// By file, and apart by node: clocks of two nodes do not show what was first.
+    by_file: BTreeMap<(i32, u32), Vec<Access>>,
     count: usize,
     /// There were more accesses.
     more: bool,
@@ -130,8 +131,8 @@ impl Accesses {
         std::mem::replace(self, next)
     }
 
-    /// A system call of a rank, in a call of the program.
-    pub fn add(&mut self, span: &Span, caller: Option<Caller>) {
+    /// A system call of a rank on a node, in a call of the program.
+    pub fn add(&mut self, span: &Span, caller: Option<Caller>, node: u32) {
         let (Some(rank), Some(file)) = (span.rank, span.file_id) else { return };
         if span.layer != Layer::Syscall || span.errno != 0 || self.full {
             return;
@@ -156,7 +157,7 @@ impl Accesses {
         } else if exact {
             self.count += 1;
             let (start, end) = (span.start_ns, span.end_ns());
-            self.by_file.entry(file).or_default().push(Access { from, to, rank, start, end, write, library });
+            self.by_file.entry((file, node)).or_default().push(Access { from, to, rank, start, end, write, library });
         }
     }
 
@@ -182,17 +183,24 @@ impl Accesses {
     /// them to the same bytes.
     pub fn conflicts(&self) -> (BTreeMap<i32, Conflicts>, Option<&'static str>) {
         let (mut all, mut left) = (BTreeMap::<i32, Conflicts>::new(), PAIRS_MAX);
-        for (file, accesses) in &self.by_file {
+        for ((file, _), accesses) in &self.by_file {
             let ranks: BTreeSet<i32> = accesses.iter().map(|access| access.rank).collect();
             if ranks.len() > 1 && accesses.iter().any(|access| access.write) {
                 let found = self.of_file(*file, accesses, &mut left);
                 if found.pairs() > 0 {
-                    all.insert(*file, found);
+                    all.entry(*file).or_default().join(&found);
                 }
             }
         }
-        let pairs = (left == 0).then_some("only some of the accesses of ranks to the same bytes were compared");
-        (all, pairs.or_else(|| self.more.then_some("only the first accesses of ranks were compared")))
+        let mut files = self.by_file.keys().map(|(file, _)| file);
+        let mut before = files.next();
+        let on_nodes = files.any(|file| before.replace(file) == Some(file));
+        let reasons = [
+            (left == 0, "only some of the accesses of ranks to the same bytes were compared"),
+            (self.more, "only the first accesses of ranks were compared"),
+            (on_nodes, "ranks on different nodes were not compared: their clocks differ"),
+        ];
+        (all, reasons.into_iter().find(|(is, _)| *is).map(|(_, why)| why))
     }
 
     /// Goes through a file from its begin to its end.
@@ -264,6 +272,15 @@ impl Conflicts {
         self.write_write.saturating_add(self.read_write)
     }
 
+    /// Those of the same file on another node.
+    fn join(&mut self, other: &Self) {
+        self.write_write = self.write_write.saturating_add(other.write_write);
+        self.read_write = self.read_write.saturating_add(other.read_write);
+        if other.bytes > self.bytes {
+            (self.bytes, self.ranks) = (other.bytes, other.ranks);
+        }
+    }
+
     fn add(&mut self, a: &Access, b: &Access) {
         let pairs = if a.write && b.write { &mut self.write_write } else { &mut self.read_write };
         *pairs = pairs.saturating_add(1);
@@ -289,7 +306,7 @@ mod tests {
 
     fn all(of: impl IntoIterator<Item = (Span, Option<Caller>)>) -> Accesses {
         let mut accesses = Accesses::limited(1 << 18);
-        of.into_iter().for_each(|(span, caller)| accesses.add(&span, caller));
+        of.into_iter().for_each(|(span, caller)| accesses.add(&span, caller, 0));
         accesses
     }
 

@@ -18,6 +18,8 @@ pub struct Run {
     pub wall: f64,
     /// By how much tracing has lengthened it.
     pub tracing: f64,
+    /// It was on one node.
+    pub one_node: bool,
     pub lane: Lane,
     /// Bytes per second of large reads, and of large writes, where there were some.
     bandwidth: [Option<f64>; 2],
@@ -89,7 +91,7 @@ impl Run {
     pub fn new(
         groups: &Groups,
         lane: Lane,
-        (duration_ns, tracing): (i64, f64),
+        (duration_ns, tracing, nodes): (i64, f64, usize),
         others: &Others,
         traced: &RoaringBitmap,
     ) -> Self {
@@ -110,6 +112,7 @@ impl Run {
         Self {
             wall,
             tracing,
+            one_node: nodes < 2,
             lane,
             bandwidth,
             others,
@@ -222,9 +225,9 @@ impl Others {
         self.written.has_writes()
     }
 
-    /// Whose some bytes of a request are that has come.
-    pub fn bytes(&mut self, part: &BlockBytes) {
-        self.written.bytes(part);
+    /// Whose some bytes of a request are that has come, and of which file.
+    pub fn bytes(&mut self, part: &BlockBytes, file: Option<i32>) {
+        self.written.bytes(part, file);
     }
 
     /// The requests so far: those that come next are of another time.

@@ -3,7 +3,8 @@
 use super::tests::{MS, call, covered};
 use super::*;
 use crate::analysis::nesting::Nesting;
-use crate::rows::{File, Handle, Process, Row};
+use crate::analysis::trace::source::Hosts;
+use crate::rows::{File, Handle, Mount, Process, Row};
 use crate::vocabulary::Kind;
 
 const ALL: [Layer; 6] = [Layer::Syscall, Layer::Block, Layer::Stdio, Layer::Mpiio, Layer::Mpi, Layer::Hdf5];
@@ -18,6 +19,8 @@ pub struct Made {
     pub aggregate: bool,
     /// What is kept of each kind.
     pub most: Option<usize>,
+    /// The first ids of files of datasets, and their hosts.
+    pub hosts: Vec<(i64, &'static str)>,
 }
 
 impl Made {
@@ -30,10 +33,13 @@ impl Made {
             let process = Process { process_ix: thread, pid: thread, ..Process::nameless(thread, 0) };
             self.rows.push(Row::Process(Box::new(process)));
         }
-        let (groups, others) = match self.most {
+        let (mut groups, others) = match self.most {
             Some(most) => (Groups::limited(most), Others::limited(most)),
             None => (Groups::default(), Others::default()),
         };
+        let hosts = self.hosts.iter().map(|(first, host)| (*first, (*host).to_owned()));
+        groups.known().same = Same::of(&Hosts(hosts.collect()));
+        let nodes: std::collections::BTreeSet<&str> = self.hosts.iter().map(|(_, host)| *host).collect();
         let mut collect = Collect::with(&mut self.rows, groups, others).unwrap();
         let mut nesting = Nesting::default();
         for span in &self.spans {
@@ -50,7 +56,7 @@ impl Made {
             coverage: &coverage,
             losses: &losses,
             aggregate: self.aggregate,
-            nodes: 1,
+            nodes: nodes.len().max(1),
         };
         collect.finish(&mut self.rows, &trace, &Config::default()).unwrap()
     }
@@ -158,5 +164,30 @@ pub fn file(id: i32) -> File {
         data_ino: None,
         role: "data",
         unlinked: false,
+    }
+}
+
+pub fn mount(id: i32, fstype: &str, scope: &'static str) -> Mount {
+    Mount {
+        mount_id: id,
+        mount_ns: 1,
+        path: "/mnt".to_owned(),
+        root: "/".to_owned(),
+        fstype: fstype.to_owned(),
+        scope,
+        source: "mgs@tcp:/fs".to_owned(),
+        server: None,
+        options: String::new(),
+        super_options: String::new(),
+        lower: None,
+        upper: None,
+        dev: 1,
+        device: None,
+        disk: None,
+        model: None,
+        block_size: None,
+        opt_io_size: None,
+        rotational: None,
+        scheduler: None,
     }
 }

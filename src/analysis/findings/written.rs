@@ -198,7 +198,7 @@ impl Written {
     }
 
     /// Whose some bytes of a request are. What others made dirty, and what was before the trace, is of no program here.
-    pub fn bytes(&mut self, part: &BlockBytes) {
+    pub fn bytes(&mut self, part: &BlockBytes, file: Option<i32>) {
         if !self.writes.contains(part.req_id as u64) {
             return;
         }
@@ -211,7 +211,7 @@ impl Written {
                 *sum = sum.saturating_add(part.bytes);
             }
         }
-        if let Some(file) = part.file_id.filter(|_| part.process_ix.is_some()) {
+        if let Some(file) = file.filter(|_| part.process_ix.is_some()) {
             let sum = self.files.entry(file).or_default();
             *sum = sum.saturating_add(part.bytes);
         }
