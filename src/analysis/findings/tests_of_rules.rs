@@ -106,6 +106,21 @@ fn pieces_of_ranks_that_meet_inside_pages_are_found_where_they_wait() {
     assert_eq!(made(500, true), None, "small, and not misaligned");
 }
 
+/// Each piece begins and ends inside of a page, and no other rank has a part of these pages.
+#[test]
+fn pieces_that_are_only_unaligned_are_not_shared() {
+    let made = |step: i64, ranks: i32| {
+        let piece = move |n: i64| {
+            let rank = n as i32 % ranks;
+            for_device(&written(rank, n as u32, (n * step + 100, 20_000), n * 2, 4))
+        };
+        Made::of((0..100).map(piece)).find_one("misaligned-shared", 1000).is_some()
+    };
+    assert!(made(20_000, 2), "one behind the other");
+    assert!(!made(40_960, 2), "pages apart");
+    assert!(!made(20_000, 1), "of one rank");
+}
+
 #[test]
 fn stripes_are_the_blocks_of_a_striped_file() {
     let made = |stripe: Option<i64>| {
