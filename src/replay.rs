@@ -4,7 +4,7 @@
 mod stacks;
 
 use self::stacks::Slow;
-use crate::analysis::trace::source::IdKind;
+use crate::analysis::trace::source::{Hosts, IdKind};
 use crate::cli::ShowArgs;
 use crate::export::report::{Renumber, Source as _, Union};
 use crate::export::{Table, Times};
@@ -128,7 +128,7 @@ impl Replay {
             );
         }
         let mut dataset = Union::open(path)?;
-        let mut known = Summary::new(from(&dataset)).finding(dataset.nodes().len());
+        let mut known = Summary::new(from(&dataset)).finding(dataset.nodes().len(), &dataset.hosts(IdKind::File));
         facts(&mut dataset, &mut known)?;
         let warnings = dataset.warnings().into_iter().collect();
         let sums = Job::start(path, Wish::default(), known.clone(), Shared::read_sums)?;
@@ -301,7 +301,7 @@ impl Job {
             From::Sums => (From::Sums, Shared::read_summed),
             From::Spans | From::Rollups => (From::Spans, Shared::read_calls),
         };
-        let mut summary = Summary::new(from).only(wish.filter.clone(), wish.window).finding(1);
+        let mut summary = Summary::new(from).only(wish.filter.clone(), wish.window).finding(1, &Hosts::default());
         summary.knows(facts);
         Self::start(path, wish, summary, read)
     }

@@ -7,6 +7,7 @@ use crate::analysis::calls::{Figures, Sums, asked, is_data};
 use crate::analysis::durations::waiting;
 use crate::analysis::findings::Live;
 use crate::analysis::only::Condition;
+use crate::analysis::trace::source::Hosts;
 use crate::hist::bucket_of;
 use crate::rows::{DISCARD, FileRollup, Hist, PARTS, Rollup, Row, Span};
 use crate::summary::bins::{Bins, Merge as _, Rate};
@@ -138,10 +139,11 @@ impl Summary {
         self
     }
 
-    /// Also finds what is wrong: in the last minute of a trace that goes on, else in all calls. Rows are of so many nodes.
+    /// Also finds what is wrong: in the last minute of a trace that goes on, else in all calls. Rows are of so many nodes, and
+    /// their files of these hosts.
     #[must_use]
-    pub fn finding(mut self, nodes: usize) -> Self {
-        self.findings = Some(Box::new(Live::new(self.dims.run.live, nodes)));
+    pub fn finding(mut self, nodes: usize, files: &Hosts) -> Self {
+        self.findings = Some(Box::new(Live::new(self.dims.run.live, nodes).of(files)));
         self
     }
 

@@ -6,8 +6,10 @@ use crate::analysis::findings::Severity;
 use crate::analysis::findings::group::{Group, LOCK};
 use crate::analysis::findings::groups::Groups;
 use crate::analysis::findings::lanes;
+use crate::analysis::findings::limits::Limit;
 use crate::analysis::findings::ranges::Conflicts;
 use crate::analysis::findings::run::Run;
+use crate::vocabulary::Layer;
 
 /// Findings below this many seconds, or this share of the run, are left out.
 const LEAST_S: f64 = 0.05;
@@ -40,11 +42,13 @@ pub struct Case<'a> {
     pub run: &'a Run,
     /// The rule's thresholds by name.
     thresholds: &'a dyn Fn(&str) -> f64,
+    /// What the rule has not looked at: what it found is right, and there may be more.
+    pub unseen: Option<&'static str>,
 }
 
 impl<'a> Case<'a> {
     pub fn new(groups: &'a mut Groups, run: &'a Run, thresholds: &'a dyn Fn(&str) -> f64) -> Self {
-        Self { groups, run, thresholds }
+        Self { groups, run, thresholds, unseen: None }
     }
 
     pub fn threshold(&self, name: &str) -> f64 {
@@ -68,14 +72,25 @@ impl<'a> Case<'a> {
         (count, ns as f64 / 1e9)
     }
 
-    /// Files in which ranks access the same bytes without an order.
-    pub fn conflicts(&self) -> BTreeMap<i32, Conflicts> {
+    /// Files in which ranks access the same bytes without an order, and why there may be more of them.
+    pub fn conflicts(&self) -> (BTreeMap<i32, Conflicts>, Option<&'static str>) {
         self.groups.accesses.conflicts()
+    }
+
+    /// Bytes that calls of demoted functions of a layer wrote to a file.
+    pub fn demoted(&self, file: i32, layer: Layer) -> i64 {
+        self.groups.demoted(file, layer)
     }
 
     /// Is a file spread over targets of a parallel file system?
     pub fn striped(&self, file: Option<i32>) -> bool {
         file.is_some_and(|file| self.groups.stripe(file).is_some())
+    }
+
+    /// The rule looks at no calls on files that are not kept apart.
+    pub fn leaves_out_mixed(&mut self) {
+        let mixed = self.groups.limits().has(Limit::Groups);
+        self.unseen = mixed.then_some("calls on more files than are kept apart were left out");
     }
 
     /// Seconds between the first and the last call of a rank in which it was in none.
@@ -96,7 +111,10 @@ impl<'a> Case<'a> {
             *sum = sum.saturating_add(group.total().saturating_sub(group.time[LOCK]));
         }
         let other = time.iter().filter(|(ix, _)| !own.contains(ix)).max_by_key(|(ix, ns)| (**ns, **ix));
-        let Some((ix, _)) = other else { return Some("no other traced process worked on the file".to_owned()) };
+        let Some((ix, _)) = other else {
+            let all = !self.groups.limits().has(Limit::Groups);
+            return all.then(|| "no other traced process worked on the file".to_owned());
+        };
         let busy = self.groups.processes.get(ix)?;
         let rank = busy.rank.map_or_else(String::new, |rank| format!(" (rank {rank})"));
         Some(format!("process {}{rank} worked on the file most meanwhile", busy.pid))

@@ -36,7 +36,7 @@ impl Config {
         Self::parse(&text).with_context(|| format!("{} has no valid rules", path.display()))
     }
 
-    fn parse(text: &str) -> Result<Self> {
+    pub(super) fn parse(text: &str) -> Result<Self> {
         // Its own words would show the line, which may be of a file that is no file of rules and not for everybody.
         let rules: BTreeMap<String, Settings> = toml::from_str(text).map_err(|e| {
             let before = e.span().and_then(|at| text.get(..at.start)).unwrap_or_default();

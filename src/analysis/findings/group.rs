@@ -188,6 +188,8 @@ pub struct Group {
     pub copied_up: i64,
     /// The longest call that had not returned when the trace ended, in ns.
     pub stuck: i64,
+    /// It has calls on several files, of which there are too many to be kept apart.
+    pub mixed: bool,
     last_end: i64,
 }
 
@@ -214,6 +216,7 @@ impl Group {
             paths: RoaringBitmap::new(),
             copied_up: 0,
             stuck: 0,
+            mixed: false,
             last_end: 0,
         }
     }
@@ -321,6 +324,12 @@ impl Group {
         self.paths |= &later.paths;
         self.last_end = later.last_end;
         self.stuck = self.stuck.max(later.stuck);
+        self.mixed |= later.mixed;
+    }
+
+    /// Were more paths named than are told apart?
+    pub fn has_more_paths(&self) -> bool {
+        self.paths.len() >= PATHS_MAX
     }
 
     /// Time of these parts that no finding has claimed.

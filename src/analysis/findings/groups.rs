@@ -1,13 +1,13 @@
 //! Calls that are alike, with what they spent: one pass over the calls makes groups of them, and rules claim parts of their time.
 
-use roaring::{RoaringBitmap, RoaringTreemap};
-
 use crate::HashMap;
 use crate::analysis::findings::busy::Busy;
 use crate::analysis::findings::group::{BETWEEN, Group, Key, Met, operation_of};
+use crate::analysis::findings::known::Known;
+use crate::analysis::findings::limits::{Limit, Limits};
 use crate::analysis::findings::ranges::{Accesses, Caller, Ends};
 use crate::analysis::nesting::{Enclosing, is_phase};
-use crate::rows::{File, FileRollup, Handle, SEQ_BITS, Span};
+use crate::rows::{FileRollup, SEQ_BITS, Span};
 use crate::vocabulary::{Kind, Layer, flag};
 
 /// A pause between two calls up to which it belongs to the first one, in ns: the code around a call in a loop, also of an
@@ -33,8 +33,9 @@ struct Thread {
 type Part = ((Layer, &'static str), bool);
 /// Operations that are remembered for what other threads do for them.
 const OPERATIONS_MAX: usize = 1 << 20;
-/// Accesses of ranks that are remembered for each group that is kept apart.
+/// Accesses of ranks, and blocks in which they end, that are remembered for each group that is kept apart.
 const ACCESSES: usize = 4;
+const BLOCKS: usize = 8;
 /// Handles whose last transfer is remembered, and calls of phases.
 const REMEMBERED_MAX: usize = 1 << 17;
 
@@ -49,6 +50,8 @@ pub struct Groups {
     /// Where ranks meet in files.
     ends: Ends,
     pub accesses: Accesses,
+    /// Bytes that calls of demoted functions wrote, by file and layer: there are no other figures of these calls.
+    demoted: HashMap<(i32, Layer), i64>,
     /// The last transfer of a handle.
     last: HashMap<i32, Kind>,
     /// Functions of phases by their calls.
@@ -56,85 +59,12 @@ pub struct Groups {
     known: Known,
     /// So many are kept apart by file.
     most: usize,
+    full: Limits,
 }
 
 impl Default for Groups {
     fn default() -> Self {
         Self::limited(GROUPS_MAX)
-    }
-}
-
-/// What calls do not show themselves.
-#[derive(Debug, Clone, Default)]
-pub struct Known {
-    /// Handles with `O_SYNC` or `O_DSYNC`.
-    pub synced: RoaringBitmap,
-    /// Files of overlays.
-    pub overlay: RoaringBitmap,
-    /// Handles with `O_CREAT`, and the calls that opened them.
-    pub creating: RoaringBitmap,
-    pub creators: RoaringTreemap,
-    /// Handles with `O_APPEND`: the kernel gives each write its place.
-    pub appending: RoaringBitmap,
-    /// Files that are no data: standard streams, devices, those of /proc, libraries.
-    pub special: RoaringBitmap,
-    /// Bytes of a file on one target of a parallel file system before the next.
-    pub stripes: HashMap<i32, i64>,
-}
-
-/// `O_DSYNC`, which is part of `O_SYNC`.
-const O_DSYNC: i32 = 0o10_000;
-const O_CREAT: i32 = 0o100;
-const O_APPEND: i32 = 0o2000;
-/// What file systems keep together: pages, and their own blocks.
-const BLOCK: i64 = 4096;
-
-impl Known {
-    pub fn handle(&mut self, handle: &Handle) {
-        let has = |flag: i32| handle.layer == Layer::Syscall && handle.mode.is_some_and(|mode| mode & flag != 0);
-        if has(O_DSYNC) {
-            self.synced.insert(handle.handle_id as u32);
-        }
-        if has(O_APPEND) {
-            self.appending.insert(handle.handle_id as u32);
-        }
-        if has(O_CREAT) {
-            self.creating.insert(handle.handle_id as u32);
-            self.creators.extend(handle.open_span_id.map(|id| id as u64));
-        }
-    }
-
-    pub fn file(&mut self, file: &File) {
-        if file.fstype.as_deref() == Some("overlay") {
-            self.overlay.insert(file.file_id as u32);
-        }
-        if !["data", "temp"].contains(&file.role) || file.fstype.as_deref() == Some("devtmpfs") {
-            self.special.insert(file.file_id as u32);
-        }
-        if let Some(size) = file.stripe_size.filter(|size| *size > 0) {
-            self.stripes.insert(file.file_id, size);
-        }
-    }
-
-    /// Does a call open a file with `O_CREAT`, or close one that was opened so?
-    fn creates(&self, span: &Span) -> bool {
-        match span.kind {
-            Kind::Open => self.creators.contains(span.span_id as u64),
-            Kind::Close => span.handle_id.is_some_and(|id| self.creating.contains(id as u32)),
-            _ => false,
-        }
-    }
-
-    /// Does a call choose the place of its data in a file itself?
-    fn places(&self, span: &Span) -> bool {
-        let appends = span.handle_id.is_some_and(|id| self.appending.contains(id as u32));
-        let special = span.file_id.is_some_and(|id| self.special.contains(id as u32));
-        !appends && !special
-    }
-
-    /// What of a file is kept together: a stripe, or a block.
-    fn block(&self, file: Option<i32>) -> i64 {
-        file.and_then(|file| self.stripes.get(&file).copied()).unwrap_or(BLOCK)
     }
 }
 
@@ -154,13 +84,29 @@ impl Groups {
             index: HashMap::default(),
             threads: HashMap::default(),
             operations: HashMap::default(),
-            ends: Ends::default(),
+            ends: Ends::limited(most.saturating_mul(BLOCKS)),
             accesses: Accesses::limited(most.saturating_mul(ACCESSES)),
+            demoted: HashMap::default(),
             last: HashMap::default(),
             phases: HashMap::default(),
             known: Known::default(),
             most,
+            full: Limits::default(),
         }
+    }
+
+    /// The limits that were reached.
+    pub fn limits(&self) -> Limits {
+        let reached = [
+            (self.ends.is_full(), Limit::Blocks),
+            (self.accesses.is_full(), Limit::Orders),
+            (self.known.same.is_full(), Limit::Files),
+            (self.all.iter().any(Group::has_more_paths), Limit::Paths),
+        ];
+        reached.into_iter().filter(|(is, _)| *is).fold(self.full, |mut all, (_, limit)| {
+            all.reach(limit);
+            all
+        })
     }
 
     /// What calls do not show themselves.
@@ -168,9 +114,19 @@ impl Groups {
         &mut self.known
     }
 
+    /// The id that stands for a file, where several datasets have one of their own for it.
+    pub fn file(&self, id: Option<i32>) -> Option<i32> {
+        self.known.same.other(id).or(id)
+    }
+
     /// The stripe size of a file that is spread over targets.
     pub fn stripe(&self, file: i32) -> Option<i64> {
-        self.known.stripes.get(&file).copied()
+        self.known.stripe(file)
+    }
+
+    /// Bytes that calls of demoted functions of a layer wrote to a file.
+    pub fn demoted(&self, file: i32, layer: Layer) -> i64 {
+        self.demoted.get(&(file, layer)).copied().unwrap_or(0)
     }
 
     /// Knows what another one knows of handles and files.
@@ -181,20 +137,26 @@ impl Groups {
     /// The calls so far: those that come next are of another time. Threads without a call since then are forgotten.
     #[must_use]
     pub fn split(&mut self, since_ns: i64) -> Self {
+        let full = self.limits();
         self.threads.retain(|_, thread| thread.end >= since_ns);
         self.threads.values_mut().for_each(|thread| thread.group = None);
         self.operations.clear();
         let (all, processes) = (std::mem::take(&mut self.all), std::mem::take(&mut self.processes));
         let (index, accesses) = (std::mem::take(&mut self.index), self.accesses.split());
-        let phases = std::mem::take(&mut self.phases);
-        Self { all, processes, index, accesses, phases, ..Self::limited(self.most) }
+        let (phases, demoted) = (std::mem::take(&mut self.phases), std::mem::take(&mut self.demoted));
+        (self.full, self.ends) = (Limits::default(), Ends::limited(self.most.saturating_mul(BLOCKS)));
+        Self { all, processes, index, accesses, phases, demoted, full, ..Self::limited(self.most) }
     }
 
     /// Adds the calls of another time.
     pub fn merge(&mut self, later: &Self) {
+        self.full = self.full.and(later.limits());
         self.accesses.merge(&later.accesses);
         self.phases.extend(&later.phases);
-        self.known.stripes.extend(&later.known.stripes);
+        later.demoted.iter().for_each(|(key, bytes)| self.add_demoted(*key, *bytes));
+        for (size, files) in &later.known.stripes {
+            *self.known.stripes.entry(*size).or_default() |= files;
+        }
         for group in &later.all {
             let at = self.at(group.key);
             self.all[at].merge(group);
@@ -206,6 +168,15 @@ impl Groups {
 
     /// Takes a span, in the order of the dataset.
     pub fn span(&mut self, span: &Span, around: &Enclosing) {
+        let node = span.file_id.map_or(0, |file| self.known.same.node(file));
+        match self.known.same.other(span.file_id) {
+            Some(file) => self.call(&Span { file_id: Some(file), ..span.clone() }, around, node),
+            None => self.call(span, around, node),
+        }
+    }
+
+    /// A call on a file that was opened on this node.
+    fn call(&mut self, span: &Span, around: &Enclosing, node: u32) {
         let own = around.is_own(span);
         if is_phase(span) && self.phases.len() < REMEMBERED_MAX {
             self.phases.insert(span.span_id, span.op);
@@ -232,13 +203,17 @@ impl Groups {
         let met = self.meets(span);
         self.all[at].add(span, around.phase, met);
         if self.known.places(span) {
-            self.accesses.add(span, self.caller(span, own, collective));
+            self.accesses.add(span, self.caller(span, own, collective), node);
         }
         if changes_names(span) && span.file_id.is_some_and(|id| self.known.overlay.contains(id as u32)) {
             self.all[at].copied_up = self.all[at].copied_up.saturating_add(span.net_ns());
         }
         let asynchronous = span.flags & flag::ASYNC != 0;
-        if asynchronous && span.layer < Layer::Syscall && self.operations.len() < OPERATIONS_MAX {
+        if asynchronous && span.layer < Layer::Syscall {
+            if self.operations.len() >= OPERATIONS_MAX {
+                self.operations.clear();
+                self.full.reach(Limit::Operations);
+            }
             self.operations.insert(span.span_id, (called, collective));
         }
         if !own {
@@ -277,9 +252,11 @@ impl Groups {
             return Met::default();
         }
         let mut met = Met::default();
-        if let Some(handle) = span.handle_id.filter(|_| span.layer == Layer::Stdio && span.layer_top)
-            && (self.last.len() < REMEMBERED_MAX || self.last.contains_key(&handle))
-        {
+        if let Some(handle) = span.handle_id.filter(|_| span.layer == Layer::Stdio && span.layer_top) {
+            if self.last.len() >= REMEMBERED_MAX && !self.last.contains_key(&handle) {
+                self.last.clear();
+                self.full.reach(Limit::Streams);
+            }
             met.turned = self.last.insert(handle, span.kind).is_some_and(|before| before != span.kind);
         }
         if span.layer == Layer::Syscall && span.rank.is_some() && span.kind == Kind::Write {
@@ -314,12 +291,16 @@ impl Groups {
 
     /// Takes calls that were summed up in the kernel: which calls they are part of is not known.
     pub fn sums(&mut self, row: &FileRollup) {
-        if row.layer > Layer::Syscall || row.calls_error.is_some() {
+        if row.layer > Layer::Syscall {
             return;
+        }
+        if row.calls_error.is_some() {
+            let file = self.file(row.file_id).filter(|_| row.kind == Kind::Write);
+            return file.into_iter().for_each(|file| self.add_demoted((file, row.layer), row.bytes));
         }
         let key = Key {
             process: row.process_ix.unwrap_or(-1),
-            file: if by_file(row.kind) { row.file_id } else { None },
+            file: if by_file(row.kind) { self.file(row.file_id) } else { None },
             called: (row.layer, row.op),
             layer: row.layer,
             op: row.op,
@@ -339,13 +320,24 @@ impl Groups {
         }
     }
 
+    fn add_demoted(&mut self, key: (i32, Layer), bytes: i64) {
+        if self.demoted.len() >= self.most && !self.demoted.contains_key(&key) {
+            return self.full.reach(Limit::Groups);
+        }
+        let sum = self.demoted.entry(key).or_default();
+        *sum = sum.saturating_add(bytes);
+    }
+
     fn at(&mut self, mut key: Key) -> usize {
         if let Some(at) = self.index.get(&key) {
             return *at;
         }
         if self.all.len() >= self.most && key.file.is_some() {
             key.file = None;
-            return self.at(key);
+            let at = self.at(key);
+            self.all[at].mixed = true;
+            self.full.reach(Limit::Groups);
+            return at;
         }
         let at = self.all.len();
         self.all.push(Group::new(key));

@@ -8,11 +8,13 @@ use crate::HashMap;
 use crate::analysis::findings::functions;
 use crate::analysis::findings::groups::Groups;
 use crate::analysis::findings::run::Others;
+use crate::analysis::findings::same::Same;
 use crate::analysis::findings::{Config, Evaluated, Findings, Names, Trace};
 use crate::analysis::nesting::Enclosing;
 use crate::analysis::trace::coverage::Layers;
 use crate::analysis::trace::losses::Losses;
 use crate::analysis::trace::share::Tracing;
+use crate::analysis::trace::source::Hosts;
 use crate::rows::{Block, BlockBytes, FileRollup, Row, Span};
 
 /// Calls are forgotten by the slice, in ns.
@@ -21,6 +23,8 @@ const SLICE: i64 = 10_000_000_000;
 const SLICES: usize = 6;
 /// Groups that a slice keeps apart by file: some 4 MB.
 const GROUPS_MAX: usize = 1 << 13;
+/// Files and requests of devices that a slice keeps, each: a megabyte.
+const REQUESTS_MAX: usize = 1 << 14;
 /// Files and paths whose names are kept.
 const NAMES_MAX: usize = 1 << 16;
 
@@ -53,11 +57,15 @@ pub struct Live {
 impl Live {
     /// `recent`: of a trace that goes on, over its last minute. Else over all calls that come. Of so many nodes.
     pub fn new(recent: bool, nodes: usize) -> Self {
-        let groups = if recent { Groups::limited(GROUPS_MAX) } else { Groups::default() };
+        let (groups, others) = if recent {
+            (Groups::limited(GROUPS_MAX), Others::limited(REQUESTS_MAX))
+        } else {
+            (Groups::default(), Others::default())
+        };
         Self {
             recent,
             past: VecDeque::new(),
-            now: Slice { groups, ..Slice::default() },
+            now: Slice { groups, others, ..Slice::default() },
             now_ns: 0,
             layers: Layers::default(),
             pids: RoaringBitmap::new(),
@@ -65,6 +73,13 @@ impl Live {
             tracing: Tracing::default(),
             nodes,
         }
+    }
+
+    /// Files are of several datasets: from these ids on, of which hosts.
+    #[must_use]
+    pub fn of(mut self, files: &Hosts) -> Self {
+        self.now.groups.known().same = Same::of(files);
+        self
     }
 
     /// The time goes on.
@@ -101,13 +116,14 @@ impl Live {
 
     /// Whose some bytes of a request are.
     fn bytes(&mut self, part: &BlockBytes) {
-        self.now.others.bytes(part);
+        self.now.others.bytes(part, self.now.groups.file(part.file_id));
     }
 
     /// What describes calls and the trace.
     pub fn describe(&mut self, row: &Row) {
         match row {
             Row::Handle(handle) => self.now.groups.known().handle(handle),
+            Row::Mount(mount) => self.now.groups.known().same.mount(mount),
             Row::File(file) => {
                 self.now.groups.known().file(file);
                 let path = file.path.as_ref().or(file.first_path.as_ref());

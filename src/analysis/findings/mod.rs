@@ -11,15 +11,30 @@ mod config;
 mod functions;
 mod group;
 mod groups;
+mod known;
 mod lanes;
+mod limits;
 mod live;
 pub mod own;
 mod ranges;
 pub mod rules;
 mod run;
+mod same;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests_made;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests_of_devices;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests_of_limits;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests_of_nodes;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests_of_rules;
@@ -44,8 +59,9 @@ pub use config::Config;
 use group::{EVIDENCE, Group, IN_CALLS, Slow};
 use groups::Groups;
 pub use live::Live;
-use rules::{RULES, Rule};
+use rules::{OF_BYTES, RULES, Rule};
 use run::{Others, Run};
+use same::Same;
 
 /// Shares of the run from which on a finding is a warning, and critical.
 const WARN: f64 = 0.05;
@@ -157,7 +173,18 @@ pub struct Collect {
 
 impl Collect {
     pub fn new(source: &mut dyn Source) -> Result<Self> {
-        let mut groups = Groups::default();
+        Self::with(source, Groups::default(), Others::default())
+    }
+
+    fn with(source: &mut dyn Source, mut groups: Groups, others: Others) -> Result<Self> {
+        let hosts = source.hosts(IdKind::File);
+        if !hosts.0.is_empty() {
+            groups.known().same = Same::of(&hosts);
+        }
+        source.mounts(&mut |mount| {
+            groups.known().same.mount(mount);
+            Ok(())
+        })?;
         source.handles(&mut |handle| {
             groups.known().handle(handle);
             Ok(())
@@ -166,7 +193,7 @@ impl Collect {
             groups.known().file(file);
             Ok(())
         })?;
-        Ok(Self { groups, others: Others::default() })
+        Ok(Self { groups, others })
     }
 
     pub fn span(&mut self, span: &Span, around: &Enclosing) {
@@ -181,8 +208,13 @@ impl Collect {
         self.others.block(block);
     }
 
+    /// Does any rule ask whose bytes these requests have?
+    pub fn wants_bytes(&self, config: &Config) -> bool {
+        self.others.has_writes() && OF_BYTES.iter().any(|rule| !config.is_off(rule))
+    }
+
     pub fn bytes(&mut self, part: &BlockBytes) {
-        self.others.bytes(part);
+        self.others.bytes(part, self.groups.file(part.file_id));
     }
 
     /// Applies all rules.
@@ -217,10 +249,10 @@ impl Evaluated {
         lanes::open(&mut groups);
         let mut lane = lanes::critical(&mut groups);
         lanes::limit(&mut lane, &groups, trace.duration_ns);
-        let run = Run::new(&groups, lane, (trace.duration_ns, trace.tracing.unwrap_or(0.0)), others, pids);
+        let run = Run::new(&groups, lane, (trace.duration_ns, trace.tracing.unwrap_or(0.0), trace.nodes), others, pids);
         let mut out = Findings::default();
         let mut found: Vec<(&'static Rule, Found)> = Vec::new();
-        let of_layer = calls_by_layer(&groups);
+        let (of_layer, limits) = (calls_by_layer(&groups), groups.limits().and(others.limits()));
         for rule in RULES {
             match applies(rule, trace, &|layer| of_layer[layer as usize]) {
                 Applies::Yes => {}
@@ -233,10 +265,16 @@ impl Evaluated {
             if config.is_off(rule.id) {
                 continue;
             }
+            if let Some(why) = limits.against(rule.id) {
+                out.not_evaluated.push(NotEvaluated { rule: rule.id, why: why.to_owned() });
+                continue;
+            }
             out.looked_at += 1;
             let thresholds = |name: &str| config.threshold(rule, name);
             let mut case = Case::new(&mut groups, &run, &thresholds);
             found.extend((rule.find)(&mut case).into_iter().map(|found| (rule, found)));
+            let unseen = case.unseen.map(|why| NotEvaluated { rule: rule.id, why: why.to_owned() });
+            out.not_evaluated.extend(unseen);
         }
         // The sum of nothing is -0.
         out.calls_s = groups.all.iter().map(|g| lanes::seconds(&run.lane, g, g.total())).sum::<f64>() + 0.0;

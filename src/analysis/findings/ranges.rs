@@ -7,30 +7,43 @@ use crate::HashMap;
 use crate::rows::Span;
 use crate::vocabulary::{Kind, Layer};
 
-/// Ends of transfers inside a block that are remembered.
-const ENDS_MAX: usize = 1 << 19;
-/// Pairs of accesses of one file that are compared.
+/// Pairs of accesses to the same bytes that are compared.
 const PAIRS_MAX: usize = 1 << 20;
 
 /// Blocks of files in which transfers of a rank begin or end.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Ends {
+    /// So many are remembered.
+    most: usize,
     /// The rank that was first there.
     first: HashMap<(i32, i64), i32>,
+    /// There were more: nothing is known of any.
+    full: bool,
 }
 
 impl Ends {
+    pub fn limited(most: usize) -> Self {
+        Self { most, first: HashMap::default(), full: false }
+    }
+
+    pub const fn is_full(&self) -> bool {
+        self.full
+    }
+
     /// Does a transfer begin or end inside a block that holds a part of another rank?
     pub fn meets(&mut self, span: &Span, block: i64) -> bool {
         let (Some(rank), Some(file), Some((from, to))) = (span.rank, span.file_id, extent(span)) else { return false };
         let mut met = false;
         for at in [from, to].into_iter().filter(|at| at.rem_euclid(block) != 0) {
-            let key = (file, at.div_euclid(block));
-            if self.first.len() < ENDS_MAX || self.first.contains_key(&key) {
-                met |= *self.first.entry(key).or_insert(rank) != rank;
+            if self.full {
+                return false;
+            }
+            met |= *self.first.entry((file, at.div_euclid(block))).or_insert(rank) != rank;
+            if self.first.len() > self.most {
+                *self = Self { full: true, ..Self::limited(self.most) };
             }
         }
-        met
+        met && !self.full
     }
 }
 
@@ -67,11 +80,16 @@ struct Access {
 pub struct Accesses {
     /// So many accesses are remembered, the first ones of a run, and so many calls that order them.
     most: usize,
-    by_file: BTreeMap<i32, Vec<Access>>,
+    /// By file, and apart by node: clocks of two nodes do not show what was first.
+    by_file: BTreeMap<(i32, u32), Vec<Access>>,
     count: usize,
+    /// There were more accesses.
+    more: bool,
     /// When a rank had flushed, closed or locked a file.
     ordered: BTreeMap<(i32, i32), Vec<i64>>,
     orders: usize,
+    /// There were more of these calls: which accesses have an order is not known.
+    full: bool,
 }
 
 /// Bytes of a file that two ranks accessed, one of them to write, without an order.
@@ -93,7 +111,17 @@ fn orders(span: &Span) -> bool {
 
 impl Accesses {
     pub fn limited(most: usize) -> Self {
-        Self { most, by_file: BTreeMap::new(), count: 0, ordered: BTreeMap::new(), orders: 0 }
+        let (by_file, ordered) = (BTreeMap::new(), BTreeMap::new());
+        Self { most, by_file, count: 0, more: false, ordered, orders: 0, full: false }
+    }
+
+    pub const fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Without calls that order them, accesses seem to be in conflict that are in none.
+    fn forget(&mut self) {
+        *self = Self { full: true, ..Self::limited(self.most) };
     }
 
     /// Those so far: the next ones are of another time.
@@ -103,13 +131,16 @@ impl Accesses {
         std::mem::replace(self, next)
     }
 
-    /// A system call of a rank, in a call of the program.
-    pub fn add(&mut self, span: &Span, caller: Option<Caller>) {
+    /// A system call of a rank on a node, in a call of the program.
+    pub fn add(&mut self, span: &Span, caller: Option<Caller>, node: u32) {
         let (Some(rank), Some(file)) = (span.rank, span.file_id) else { return };
-        if span.layer != Layer::Syscall || span.errno != 0 {
+        if span.layer != Layer::Syscall || span.errno != 0 || self.full {
             return;
         }
-        if orders(span) && self.orders < self.most {
+        if orders(span) {
+            if self.orders >= self.most {
+                return self.forget();
+            }
             self.orders += 1;
             self.ordered.entry((file, rank)).or_default().push(span.end_ns());
         }
@@ -121,83 +152,133 @@ impl Accesses {
             let size = to.saturating_sub(from);
             !call.collective && call.kind == span.kind && if write { size <= call.asked } else { size == call.asked }
         });
-        if exact && self.count < self.most {
+        if exact && self.count >= self.most {
+            self.more = true;
+        } else if exact {
             self.count += 1;
             let (start, end) = (span.start_ns, span.end_ns());
-            self.by_file.entry(file).or_default().push(Access { from, to, rank, start, end, write, library });
+            self.by_file.entry((file, node)).or_default().push(Access { from, to, rank, start, end, write, library });
         }
     }
 
     /// Those of another time.
     pub fn merge(&mut self, later: &Self) {
+        self.more |= later.more;
+        if self.full || later.full || self.orders.saturating_add(later.orders) > self.most {
+            return self.forget();
+        }
         for (file, accesses) in &later.by_file {
             let room = self.most.saturating_sub(self.count).min(accesses.len());
             self.by_file.entry(*file).or_default().extend(&accesses[..room]);
             self.count += room;
+            self.more |= room < accesses.len();
         }
         for (key, times) in &later.ordered {
-            let room = self.most.saturating_sub(self.orders).min(times.len());
-            self.ordered.entry(*key).or_default().extend(&times[..room]);
-            self.orders += room;
+            self.ordered.entry(*key).or_default().extend(times);
         }
+        self.orders += later.orders;
     }
 
-    /// The files with conflicts.
-    pub fn conflicts(&self) -> BTreeMap<i32, Conflicts> {
-        let mut all = BTreeMap::new();
-        for (file, accesses) in &self.by_file {
+    /// The files with conflicts, and why there may be more of them. The work grows with the number of accesses and of pairs of
+    /// them to the same bytes.
+    pub fn conflicts(&self) -> (BTreeMap<i32, Conflicts>, Option<&'static str>) {
+        let (mut all, mut left) = (BTreeMap::<i32, Conflicts>::new(), PAIRS_MAX);
+        for ((file, _), accesses) in &self.by_file {
             let ranks: BTreeSet<i32> = accesses.iter().map(|access| access.rank).collect();
             if ranks.len() > 1 && accesses.iter().any(|access| access.write) {
-                let found = self.of_file(*file, accesses);
+                let found = self.of_file(*file, accesses, &mut left);
                 if found.pairs() > 0 {
-                    all.insert(*file, found);
+                    all.entry(*file).or_default().join(&found);
                 }
             }
         }
-        all
+        let mut files = self.by_file.keys().map(|(file, _)| file);
+        let mut before = files.next();
+        let on_nodes = files.any(|file| before.replace(file) == Some(file));
+        let reasons = [
+            (left == 0, "only some of the accesses of ranks to the same bytes were compared"),
+            (self.more, "only the first accesses of ranks were compared"),
+            (on_nodes, "ranks on different nodes were not compared: their clocks differ"),
+        ];
+        (all, reasons.into_iter().find(|(is, _)| *is).map(|(_, why)| why))
     }
 
-    fn of_file(&self, file: i32, accesses: &[Access]) -> Conflicts {
-        let mut sorted = accesses.to_vec();
+    /// Goes through a file from its begin to its end.
+    fn of_file(&self, file: i32, accesses: &[Access], left: &mut usize) -> Conflicts {
+        let orders = self.orders_of(file);
+        let mut sorted: Vec<&Access> = accesses.iter().collect();
         sorted.sort_by_key(|access| (access.from, access.start));
-        let (mut found, mut pairs) = (Conflicts::default(), 0_usize);
-        // Those that reach beyond the begin of the next one.
-        let mut open: Vec<Access> = Vec::new();
-        for access in sorted {
-            open.retain(|other| other.to > access.from);
-            for other in open.iter().filter(|other| other.rank != access.rank && (other.write || access.write)) {
-                pairs += 1;
-                if pairs > PAIRS_MAX {
-                    return found;
-                }
-                if self.races(file, other, &access) {
-                    found.add(other, &access);
+        let mut found = Conflicts::default();
+        // Reads, and writes.
+        let mut open = [Open::new(), Open::new()];
+        for (at, access) in sorted.iter().enumerate() {
+            // A write meets both, a read only writes.
+            for reaching in &mut open[usize::from(!access.write)..] {
+                reaching.retain(|rank, ends| {
+                    while *rank != access.rank && ends.first().is_some_and(|(to, _)| *to <= access.from) {
+                        ends.pop_first();
+                    }
+                    !ends.is_empty()
+                });
+                let others = reaching.iter().filter(|(rank, _)| **rank != access.rank);
+                for (_, other) in others.flat_map(|(_, ends)| ends) {
+                    if *left == 0 {
+                        return found;
+                    }
+                    *left -= 1;
+                    let other = sorted[*other];
+                    if races(&orders, other, access) {
+                        found.add(other, access);
+                    }
                 }
             }
-            open.push(access);
+            open[usize::from(access.write)].entry(access.rank).or_default().insert((access.to, at));
         }
         found
     }
 
-    /// Does nothing order two accesses to the same bytes? Of system calls alone the kernel does, unless they overlap in
-    /// time.
-    fn races(&self, file: i32, a: &Access, b: &Access) -> bool {
-        let (first, second) = if a.end <= b.end { (a, b) } else { (b, a) };
-        if second.start < first.end {
-            return true;
-        }
-        // What was read before it was overwritten was right.
-        if !(first.write && a.library && b.library) {
-            return false;
-        }
-        let times = self.ordered.get(&(file, first.rank));
-        !times.is_some_and(|times| times.iter().any(|t| (first.end..=second.start).contains(t)))
+    /// When each rank had flushed, closed or locked a file, in order.
+    fn orders_of(&self, file: i32) -> BTreeMap<i32, Vec<i64>> {
+        let of_file = self.ordered.range((file, i32::MIN)..=(file, i32::MAX));
+        let sorted = |((_, rank), times): (&(i32, i32), &Vec<i64>)| {
+            let mut times = times.clone();
+            times.sort_unstable();
+            (*rank, times)
+        };
+        of_file.map(sorted).collect()
     }
+}
+
+/// Accesses that may reach beyond the place of a file that is looked at, by rank: the end of each, and its number.
+type Open = BTreeMap<i32, BTreeSet<(i64, usize)>>;
+
+/// Does nothing order two accesses to the same bytes? Of system calls alone the kernel does, unless they overlap in time.
+fn races(orders: &BTreeMap<i32, Vec<i64>>, a: &Access, b: &Access) -> bool {
+    let (first, second) = if a.end <= b.end { (a, b) } else { (b, a) };
+    if second.start < first.end {
+        return true;
+    }
+    // What was read before it was overwritten was right.
+    if !(first.write && a.library && b.library) {
+        return false;
+    }
+    let Some(times) = orders.get(&first.rank) else { return true };
+    let next = times.get(times.partition_point(|t| *t < first.end));
+    next.is_none_or(|next| *next > second.start)
 }
 
 impl Conflicts {
     pub const fn pairs(&self) -> i64 {
         self.write_write.saturating_add(self.read_write)
+    }
+
+    /// Those of the same file on another node.
+    fn join(&mut self, other: &Self) {
+        self.write_write = self.write_write.saturating_add(other.write_write);
+        self.read_write = self.read_write.saturating_add(other.read_write);
+        if other.bytes > self.bytes {
+            (self.bytes, self.ranks) = (other.bytes, other.ranks);
+        }
     }
 
     fn add(&mut self, a: &Access, b: &Access) {
@@ -207,5 +288,64 @@ impl Conflicts {
         if bytes > self.bytes {
             (self.bytes, self.ranks) = (bytes, (a.rank.min(b.rank), a.rank.max(b.rank)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::span_id;
+
+    /// A system call of a rank at a time, on bytes of file 1, and the call of MPI-IO that it is in.
+    fn access(rank: i32, seq: u32, kind: Kind, (from, size): (i64, i64), start: i64) -> (Span, Option<Caller>) {
+        let id = span_id(rank as u32, seq);
+        let span = Span::new(id, (Layer::Syscall, "pwrite64", kind), rank, (start, 10));
+        let caller = Caller { kind, asked: size, collective: false };
+        (Span { rank: Some(rank), file_id: Some(1), offset: Some(from), bytes: Some(size), ..span }, Some(caller))
+    }
+
+    fn all(of: impl IntoIterator<Item = (Span, Option<Caller>)>) -> Accesses {
+        let mut accesses = Accesses::limited(1 << 18);
+        of.into_iter().for_each(|(span, caller)| accesses.add(&span, caller, 0));
+        accesses
+    }
+
+    /// Two ranks read all of a file that both have written before, a hundred thousand times: each read meets each write of the
+    /// other one, and no other read.
+    #[test]
+    fn work_grows_with_pairs_that_can_conflict() {
+        let many = 100_000;
+        let writes = (0..2).map(|rank| access(rank, 0, Kind::Write, (0, 1 << 30), i64::from(rank) * 100));
+        let reads = (0..many).flat_map(|n| {
+            (0..2).map(move |rank| access(rank, n + 1, Kind::Read, (0, 1 << 30), 1000 + i64::from(n) * 100))
+        });
+        let (found, why) = all(writes.chain(reads)).conflicts();
+        let expected = Conflicts { write_write: 1, read_write: 2 * i64::from(many), bytes: 1 << 30, ranks: (0, 1) };
+        assert_eq!((found.get(&1), why), (Some(&expected), None));
+    }
+
+    /// All pairs of the same bytes, of which there are far more than accesses.
+    #[test]
+    fn pairs_have_a_limit_that_is_known_to_have_been_reached() {
+        let writes = (0..4000).flat_map(|n| (0..2).map(move |rank| access(rank, n, Kind::Write, (0, 8), 0)));
+        let (found, why) = all(writes).conflicts();
+        assert_eq!((found[&1].pairs(), why.is_some()), (PAIRS_MAX as i64, true));
+    }
+
+    /// One of many flushes of a rank counts, whenever they came.
+    #[test]
+    fn flushes_are_looked_up_by_time() {
+        let close = |start: i64| {
+            let close = Span::new(span_id(0, 1), (Layer::Syscall, "close", Kind::Close), 0, (start, 1));
+            (Span { rank: Some(0), file_id: Some(1), ..close }, None)
+        };
+        let conflict = |closes: &[i64]| {
+            let first = access(0, 0, Kind::Write, (0, 8), 100);
+            let second = access(1, 0, Kind::Write, (0, 8), 200);
+            let closes = closes.iter().map(|start| close(*start));
+            all([first].into_iter().chain(closes).chain([second])).conflicts().0.contains_key(&1)
+        };
+        assert!(conflict(&[]) && conflict(&[300, 20, 250]));
+        assert!(!conflict(&[300, 150, 20]));
     }
 }

@@ -7,6 +7,7 @@ use roaring::{RoaringBitmap, RoaringTreemap};
 use crate::HashMap;
 use crate::analysis::findings::groups::Groups;
 use crate::analysis::findings::lanes::Lane;
+use crate::analysis::findings::limits::{Limit, Limits};
 use crate::analysis::findings::written::{OwnWriteBack, Written};
 use crate::rows::{Block, BlockBytes};
 use crate::vocabulary::{Kind, Layer};
@@ -17,6 +18,8 @@ pub struct Run {
     pub wall: f64,
     /// By how much tracing has lengthened it.
     pub tracing: f64,
+    /// It was on one node.
+    pub one_node: bool,
     pub lane: Lane,
     /// Bytes per second of large reads, and of large writes, where there were some.
     bandwidth: [Option<f64>; 2],
@@ -26,9 +29,11 @@ pub struct Run {
     pub device_reads: DeviceReads,
     /// Bytes that anybody read from devices, and how long the requests were in them, in seconds.
     pub all_reads: (i64, f64),
-    /// Bytes that were written to devices, by file.
+    /// Bytes of traced processes that were written to devices, by file.
     pub written: HashMap<i32, i64>,
     pub own_write_back: OwnWriteBack,
+    /// Bytes of write-back that traced processes had made dirty, and those of others.
+    pub written_back: [i64; 2],
 }
 
 /// Reads from devices by a process.
@@ -86,7 +91,7 @@ impl Run {
     pub fn new(
         groups: &Groups,
         lane: Lane,
-        (duration_ns, tracing): (i64, f64),
+        (duration_ns, tracing, nodes): (i64, f64, usize),
         others: &Others,
         traced: &RoaringBitmap,
     ) -> Self {
@@ -98,11 +103,26 @@ impl Run {
         }
         let all = others.reads.values();
         let all_reads = all.fold((0_i64, 0.0), |(n, s), reads| (n.saturating_add(reads.bytes), s + reads.seconds));
-        let (written, own_write_back) = (others.written.files().clone(), others.written.own_write_back(traced));
+        let written = others.written.files().clone();
+        let own_write_back = others.written.own_write_back(groups, traced, BIN);
+        let written_back = others.written.written_back;
         let (others, swapped) = (others.greatest(traced), others.swapped(traced));
         let wall = duration_ns as f64 / 1e9;
         let tracing = tracing * wall;
-        Self { wall, tracing, lane, bandwidth, others, swapped, device_reads, all_reads, written, own_write_back }
+        Self {
+            wall,
+            tracing,
+            one_node: nodes < 2,
+            lane,
+            bandwidth,
+            others,
+            swapped,
+            device_reads,
+            all_reads,
+            written,
+            own_write_back,
+            written_back,
+        }
     }
 
     /// Seconds that moving so many bytes in large calls takes: at best, and at worst.
@@ -156,15 +176,36 @@ pub struct Others {
     /// Pages of devices that were swapped out to.
     swap_space: RoaringTreemap,
     written: Written,
+    /// There were more bins and processes: nothing is known of any.
+    full: bool,
 }
 
 impl Others {
+    /// Keeps so many files, and requests by time.
+    pub fn limited(most: usize) -> Self {
+        Self { written: Written::limited(most), ..Self::default() }
+    }
+
+    /// The limits that were reached.
+    pub const fn limits(&self) -> Limits {
+        let mut all = self.written.limits();
+        if self.full {
+            all.reach(Limit::Requests);
+        }
+        all
+    }
+
     pub fn block(&mut self, block: &Block) {
-        if block.upper_dev.is_some() || block.bytes <= 0 || block.sector < 0 || self.bytes.len() >= KEPT_MAX {
+        if block.upper_dev.is_some() || block.bytes <= 0 || block.sector < 0 || self.full {
+            return;
+        }
+        if self.bytes.len() >= KEPT_MAX {
+            let swap_space = std::mem::take(&mut self.swap_space);
+            *self = Self { full: true, swap_space, written: self.written.empty(), ..Self::default() };
             return;
         }
         self.swapped_request(block);
-        self.written.block(block, block.issue_ns.div_euclid(BIN), waited(block));
+        self.written.block(block);
         // Write-back of an earlier time is of no process that waits now.
         if block.class != "sync" && block.class != "readahead" {
             return;
@@ -179,9 +220,14 @@ impl Others {
         *sum += i64::from(block.bytes);
     }
 
-    /// Whose some bytes of a request are that has come.
-    pub fn bytes(&mut self, part: &BlockBytes) {
-        self.written.bytes(part);
+    /// Were there writes, whose owners matter?
+    pub fn has_writes(&self) -> bool {
+        self.written.has_writes()
+    }
+
+    /// Whose some bytes of a request are that has come, and of which file.
+    pub fn bytes(&mut self, part: &BlockBytes, file: Option<i32>) {
+        self.written.bytes(part, file);
     }
 
     /// The requests so far: those that come next are of another time.
@@ -189,11 +235,13 @@ impl Others {
     pub fn split(&mut self) -> Self {
         let (bytes, swap) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.swap));
         let (reads, written) = (std::mem::take(&mut self.reads), self.written.split());
-        Self { bytes, swap, reads, written, names: self.names.clone(), ..Self::default() }
+        let full = std::mem::take(&mut self.full);
+        Self { bytes, swap, reads, written, full, names: self.names.clone(), swap_space: RoaringTreemap::new() }
     }
 
     /// Adds the requests of another time.
     pub fn merge(&mut self, later: &Self) {
+        self.full |= later.full;
         for (key, bytes) in &later.bytes {
             let sum = self.bytes.entry(*key).or_default();
             *sum = sum.saturating_add(*bytes);

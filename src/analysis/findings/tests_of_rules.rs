@@ -1,109 +1,10 @@
 //! Rules on rows that are made here: what each finds, and what looks like it and costs nothing.
 
-use super::tests::{MS, call, covered, with_one_inside};
+use super::tests::{MS, call, with_one_inside};
+use super::tests_made::{Made, file, for_device, handle, request, written};
 use super::*;
-use crate::analysis::nesting::Nesting;
-use crate::rows::{File, Handle, Process, Row, Stack, span_id};
+use crate::rows::{File, Handle, Row, Stack, span_id};
 use crate::vocabulary::{Kind, flag};
-
-const ALL: [Layer; 6] = [Layer::Syscall, Layer::Block, Layer::Stdio, Layer::Mpiio, Layer::Mpi, Layer::Hdf5];
-
-/// A run that is made up.
-#[derive(Default)]
-struct Made {
-    rows: Vec<Row>,
-    spans: Vec<Span>,
-    blocks: Vec<(Block, Vec<BlockBytes>)>,
-}
-
-impl Made {
-    fn of(spans: impl IntoIterator<Item = Span>) -> Self {
-        Self { spans: spans.into_iter().collect(), ..Self::default() }
-    }
-
-    fn find(mut self, run_ms: i64) -> Findings {
-        for thread in 0..9 {
-            let process = Process { process_ix: thread, pid: thread, ..Process::nameless(thread, 0) };
-            self.rows.push(Row::Process(Box::new(process)));
-        }
-        let mut collect = Collect::new(&mut self.rows).unwrap();
-        let mut nesting = Nesting::default();
-        for span in &self.spans {
-            let around = nesting.of(span);
-            collect.span(span, &around);
-        }
-        self.blocks.iter().for_each(|(block, _)| collect.block(block));
-        self.blocks.iter().flat_map(|(_, parts)| parts).for_each(|part| collect.bytes(part));
-        let (coverage, losses) = (covered(&ALL), Losses::default());
-        let trace = Trace {
-            duration_ns: run_ms * MS,
-            tracing: None,
-            coverage: &coverage,
-            losses: &losses,
-            aggregate: false,
-            nodes: 1,
-        };
-        collect.finish(&mut self.rows, &trace, &Config::default()).unwrap()
-    }
-
-    /// The finding of a rule.
-    fn find_one(self, rule: &str, run_ms: i64) -> Option<Finding> {
-        self.find(run_ms).findings.into_iter().find(|finding| finding.rule == rule)
-    }
-}
-
-/// A write of a rank, from an offset on, of so many bytes.
-fn written(rank: i32, seq: u32, (offset, bytes): (i64, i64), start: i64, ms: i64) -> Span {
-    let (offset, moved) = (Some(offset), Some(bytes));
-    let call = call(rank as u32 + 1, seq, ("pwrite64", Kind::Write), start, ms);
-    Span { rank: Some(rank), offset, bytes: moved, req_bytes: moved, ..call }
-}
-
-/// All of the time of a call waits for a device.
-fn for_device(span: &Span) -> Span {
-    Span { cpu_ns: Some(0), device_ns: Some(span.dur_ns), ..span.clone() }
-}
-
-/// A request, and the bytes of a file of process 1 in it.
-fn request(
-    id: i64,
-    (op, class): (&'static str, &'static str),
-    (at, ms): (i64, i64),
-    bytes: i32,
-) -> (Block, Vec<BlockBytes>) {
-    let block = Block {
-        req_id: id,
-        dev: 1 << 20,
-        device: None,
-        op,
-        class,
-        req_flags: 0,
-        sector: id * 8,
-        bytes,
-        pid: if class == "writeback" { 900 } else { 1 },
-        queue_ns: at * MS,
-        insert_ns: None,
-        issue_ns: at * MS,
-        dur_ns: Some(ms * MS),
-        status: Some(0),
-        nr_bios: 1,
-        merges: 0,
-        splits: 0,
-        upper_dev: None,
-        upper_sector: None,
-        qdepth: 1,
-    };
-    let part = BlockBytes {
-        req_id: id,
-        process_ix: Some(1),
-        file_id: Some(1),
-        span_id: None,
-        bytes: i64::from(bytes),
-        cgroup: None,
-        known_by: "page",
-    };
-    (block, vec![part])
-}
 
 #[test]
 fn direct_calls_that_fail_for_alignment_are_named_without_seconds() {
@@ -205,6 +106,21 @@ fn pieces_of_ranks_that_meet_inside_pages_are_found_where_they_wait() {
     assert_eq!(made(500, true), None, "small, and not misaligned");
 }
 
+/// Each piece begins and ends inside of a page, and no other rank has a part of these pages.
+#[test]
+fn pieces_that_are_only_unaligned_are_not_shared() {
+    let made = |step: i64, ranks: i32| {
+        let piece = move |n: i64| {
+            let rank = n as i32 % ranks;
+            for_device(&written(rank, n as u32, (n * step + 100, 20_000), n * 2, 4))
+        };
+        Made::of((0..100).map(piece)).find_one("misaligned-shared", 1000).is_some()
+    };
+    assert!(made(20_000, 2), "one behind the other");
+    assert!(!made(40_960, 2), "pages apart");
+    assert!(!made(20_000, 1), "of one rank");
+}
+
 #[test]
 fn stripes_are_the_blocks_of_a_striped_file() {
     let made = |stripe: Option<i64>| {
@@ -245,53 +161,6 @@ fn files_of_their_own_are_found_where_ranks_create_them_for_long() {
     assert_eq!(made(1, 400, 1), None, "one process that unpacks an archive");
 }
 
-fn handle(id: i32) -> Handle {
-    Handle {
-        handle_id: id,
-        parent_handle_id: None,
-        layer: Layer::Syscall,
-        file_id: Some(id),
-        object_id: None,
-        process_ix: 1,
-        pid: 1,
-        raw: 3,
-        mode: None,
-        flags: 0,
-        comm_size: None,
-        comm_ranks: None,
-        implementation: None,
-        hints: None,
-        open_span_id: None,
-        close_span_id: None,
-        start_ns: 0,
-        end_ns: None,
-    }
-}
-
-fn file(id: i32) -> File {
-    File {
-        file_id: id,
-        dev: 1,
-        ino: 1,
-        generation: 0,
-        path: None,
-        first_path: None,
-        paths: None,
-        host_path: None,
-        fstype: None,
-        mount_id: None,
-        size_first: None,
-        size_last: None,
-        blksize: None,
-        stripe_count: None,
-        stripe_size: None,
-        data_dev: None,
-        data_ino: None,
-        role: "data",
-        unlinked: false,
-    }
-}
-
 #[test]
 fn data_on_devices_that_is_many_times_what_was_written_names_the_file_system() {
     let made = |size: i64, flush_ms: i64| {
@@ -325,35 +194,6 @@ fn a_library_that_writes_chunks_again_and_again_is_named() {
     assert!(found.title.contains("hdf5 makes 16.0 times of it"), "{}", found.title);
     assert_eq!(found.seconds, Some(1.0));
     assert_eq!(made(1 << 16), None);
-}
-
-/// A program that reads 100 KiB each 10 ms, in the middle of which the kernel writes back for `written_back` of 2000 ms.
-#[test]
-fn reads_beside_own_write_back_are_found_where_they_take_longer() {
-    let made = |beside_ms: i64, owner: Option<i32>| {
-        let (mut spans, mut blocks) = (Vec::new(), Vec::new());
-        for n in 0..200_i64 {
-            let beside = (100..200).contains(&n);
-            let ms = if beside { beside_ms } else { 2 };
-            let read = call(1, n as u32, ("read", Kind::Read), n * 10, ms);
-            spans.push(for_device(&Span { bytes: Some(100 << 10), req_bytes: Some(100 << 10), ..read }));
-            blocks.push(request(n, ("read", "sync"), (n * 10, ms), 100 << 10));
-            if beside {
-                let (block, mut parts) = request(1000 + n, ("write", "writeback"), (n * 10, 5), 1 << 20);
-                for part in &mut parts {
-                    part.process_ix = owner;
-                }
-                blocks.push((block, parts));
-            }
-        }
-        Made { blocks, ..Made::of(spans) }.find_one("own-write-back", 2000)
-    };
-    let found = made(8, Some(1)).unwrap();
-    assert!(found.title.starts_with("reads took 4.0 times as long while 100 MiB"), "{}", found.title);
-    // 0.8 s of 1.0 s beside write-back, three quarters of which are for it.
-    assert!((found.gain_high_s.unwrap() - 0.6).abs() < 1e-9, "{found:?}");
-    assert_eq!(made(2, Some(1)), None, "as fast as without");
-    assert_eq!(made(8, None), None, "of another program");
 }
 
 /// 10 ms on each record: read through a stream, changed and written back; `turn`: one after the other.
@@ -393,6 +233,13 @@ fn much_data_in_small_calls_of_stdio_is_found_where_the_library_takes_the_time()
     assert_eq!(made(4000, 2), None, "the system takes the time");
     assert_eq!(made(400, 8), None, "few bytes");
     assert_eq!(made(8000, 8), None, "large calls pass the buffer by");
+}
+
+/// Sums have the time of all calls of a function, and not which system calls were in them.
+#[test]
+fn what_stdio_takes_itself_is_not_known_of_sums() {
+    let all = Made { aggregate: true, ..Made::default() }.find(1000);
+    assert!(all.not_evaluated.iter().any(|rule| rule.rule == "stdio-bulk" && rule.why.contains("single calls")));
 }
 
 #[test]

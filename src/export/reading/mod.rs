@@ -1,5 +1,6 @@
 //! Reads datasets, which are untrusted input.
 
+pub(crate) mod ahead;
 pub(crate) mod bounds;
 pub(crate) mod compact;
 #[cfg(test)]

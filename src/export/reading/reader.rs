@@ -7,7 +7,6 @@ use std::fs::File as OsFile;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 
 use anyhow::{Context, Result, bail, ensure};
 use arrow::array::AsArray;
@@ -23,6 +22,7 @@ use parquet::file::statistics::Statistics;
 
 use crate::export::dataset::names;
 use crate::export::dataset::table::{HOST_KEY, SCHEMA, SCHEMA_KEY, Table};
+use crate::export::reading::ahead::{ahead, decoder};
 use crate::export::reading::bounds::{self, Left};
 use crate::export::reading::compact::is_described;
 use crate::export::reading::guarded::{fact, guarded};
@@ -285,7 +285,7 @@ impl Dataset {
         each: &mut impl FnMut(V) -> Result<()>,
     ) -> Result<()> {
         for part in self.parts.iter().filter(|part| part.table == table) {
-            let reader = match self.reader(part, &select) {
+            let mut reader = match self.reader(part, &select) {
                 Ok(opened) => opened,
                 Err(error) if self.is_replaced(part, &error) => continue,
                 Err(error) => {
@@ -302,9 +302,8 @@ impl Dataset {
                 }
             };
             if part.rows > bounds::BATCH_ROWS as u64 {
-                ahead(reader, &decode, &mut take)?;
+                ahead(decoder(), || reader.next(&decode), &mut take)?;
             } else {
-                let mut reader = reader;
                 while take(reader.next(&decode))? {}
             }
         }
@@ -398,40 +397,6 @@ fn list(path: &Path) -> Result<(Vec<Part>, usize)> {
 fn opened(file: OsFile) -> Result<Builder> {
     bounds::footer(&file)?;
     Ok(Builder::try_new(file)?)
-}
-
-/// Batches that are decoded before they are asked for.
-const AHEAD: usize = 1;
-
-/// Calls `take` with the batches of a part while it returns true. A thread decodes the next ones meanwhile.
-fn ahead<V: Send>(
-    mut reader: Reader,
-    decode: &(impl Fn(&RecordBatch) -> Result<V> + Sync),
-    take: &mut impl FnMut(Result<Option<V>>) -> Result<bool>,
-) -> Result<()> {
-    std::thread::scope(|scope| {
-        let (sender, batches) = sync_channel(AHEAD);
-        let decoder = move || {
-            loop {
-                let batch = reader.next(decode);
-                let more = matches!(batch, Ok(Some(_)));
-                // Nobody takes any more after an error of the one who takes them.
-                if sender.send(batch).is_err() || !more {
-                    break;
-                }
-            }
-        };
-        std::thread::Builder::new()
-            .name("decode".to_owned())
-            .spawn_scoped(scope, decoder)
-            .context("cannot start a thread to read the dataset")?;
-        for batch in batches {
-            if !take(batch)? {
-                break;
-            }
-        }
-        Ok(())
-    })
 }
 
 /// A part that is being read.

@@ -248,7 +248,7 @@ pub struct Scope<'a> {
 fn collect(
     source: &mut dyn Source,
     (only, only_findings): (&Only, bool),
-    aggregate: bool,
+    (config, aggregate): (&Config, bool),
 ) -> Result<(Collected, slowest::Trees)> {
     let mut all = Collected::new(source, only_findings)?;
     source.spans(&mut |span| {
@@ -279,7 +279,7 @@ fn collect(
         trees.block(block);
         Ok(())
     })?;
-    if !aggregate && !only.is_restricted() {
+    if !aggregate && !only.is_restricted() && all.findings.wants_bytes(config) {
         source.block_bytes(&mut |part| {
             all.findings.bytes(part);
             Ok(())
@@ -300,7 +300,7 @@ pub fn build_of(source: &mut dyn Source, config: &Config, scope: &Scope) -> Resu
     let (coverage, opaque) = coverage::coverage(source)?;
     let quality = losses.quality();
     let only = Only::read(source, scope.only, header.aggregate)?;
-    let (all, trees) = collect(source, (&only, scope.only_findings), header.aggregate)?;
+    let (all, trees) = collect(source, (&only, scope.only_findings), (config, header.aggregate))?;
     if !header.end_recorded {
         header.duration_ns = all.last;
     }

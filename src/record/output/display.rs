@@ -1,5 +1,6 @@
 //! The display of a running trace: a dashboard on the terminal, lines of `--batch`, or none.
 
+use crate::analysis::trace::source::Hosts;
 use crate::cli::RecordArgs;
 use crate::loader::kernel::rings::Gauges;
 use crate::loader::processes::launch;
@@ -69,7 +70,7 @@ impl Display {
         let shows = matches!(how, Some(How::Dashboard(_)));
         let from = if args.aggregates() { From::Sums } else { From::Spans };
         let summary = Summary::new(from).live();
-        let summary = if shows { summary.finding(1) } else { summary };
+        let summary = if shows { summary.finding(1, &Hosts::default()) } else { summary };
         let current = how.map(|how| (Arc::new(LiveState::new(t0, summary, Arc::clone(gauges), Arc::clone(node))), how));
         Self { current, shows, stop, terminal: None, over: None, thread: None }
     }

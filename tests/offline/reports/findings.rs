@@ -38,6 +38,18 @@ fn the_dashboard_finds_what_the_report_finds() {
     assert_eq!((half[0].seconds, half[0].share), (Some(0.5), Some(0.5 / 0.6)));
 }
 
+/// A part that is damaged after the dataset was opened is noticed when it is read.
+#[test]
+fn owners_of_bytes_are_not_read_without_writes_to_devices() {
+    let work = tempfile::tempdir().unwrap();
+    let log = work.path().join("log.iotrace");
+    flushes(&log, 200);
+    let mut dataset = Union::open(&log).unwrap();
+    fs::write(log.join("block_bytes-00001.parquet"), "no rows").unwrap();
+    let report = build(&mut dataset).unwrap();
+    assert_eq!((report.findings.findings[0].rule, report.warnings), ("sync-per-record", Vec::new()));
+}
+
 #[test]
 fn the_text_describes_every_rule_and_no_other() {
     let text = fs::read_to_string(format!("{}/docs/findings.md", env!("CARGO_MANIFEST_DIR"))).unwrap();
@@ -56,5 +68,38 @@ fn the_text_describes_every_rule_and_no_other() {
             let shown = format!("`{}` {}", threshold.name, threshold.value);
             assert!(section.contains(&shown), "{id} lacks the threshold {shown}");
         }
+        let layers: Vec<&str> = rule.needs.iter().map(|layer| layer.name()).collect();
+        let calls = if rule.sums { "single calls or sums" } else { "single calls: not with --aggregate" };
+        let needs = format!("needs layers {}; {calls}.", layers.join(", "));
+        assert!(section.contains(&needs), "{id} lacks: {needs}");
+    }
+}
+
+/// Words in backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn tables_name_rules_that_there_are() {
+    let text = fs::read_to_string(format!("{}/docs/findings.md", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let known = |id: &str| RULES.iter().any(|rule| rule.id == id);
+    let (_, list) = text.split_once("## Where the rules come from").unwrap();
+    let (list, cases) = list.split_once("## Proof").unwrap();
+    // | X07 | `stdio-flush`, `small-transfers` | ... |
+    let rows = list.lines().filter(|line| line.starts_with("| X") || line.starts_with("| A"));
+    let of_list: Vec<&str> = rows.flat_map(|row| quoted(row.split('|').nth(2).unwrap_or(""))).collect();
+    let (_, further) = list.split_once("Further rules:").unwrap();
+    let named: Vec<&str> = of_list.into_iter().chain(quoted(further.split("\n\n").next().unwrap())).collect();
+    assert!(named.iter().all(|id| known(id)), "{named:?}");
+    for rule in RULES {
+        assert!(named.contains(&rule.id), "{} is in no list", rule.id);
+    }
+    // | log-fsync | sync-per-record | 1 | ...
+    let (_, table) = cases.split_once("| case | cause |").unwrap();
+    let rows = table.lines().take_while(|line| line.starts_with('|')).skip(2);
+    for cause in rows.filter_map(|row| row.split('|').nth(2)) {
+        let cause = cause.trim().trim_start_matches("not ");
+        assert!(cause == "nothing" || known(cause), "{cause}");
     }
 }

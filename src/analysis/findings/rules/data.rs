@@ -205,8 +205,10 @@ pub const RANDOM_READS: Rule = Rule {
 
 fn random_reads(case: &mut Case) -> Vec<Found> {
     let (size, scattered) = (case.threshold("bytes"), case.threshold("scattered"));
+    case.leaves_out_mixed();
     let reads = case.pick(|group| {
         is_data(group)
+            && !group.mixed
             && group.key.kind == Kind::Read
             && !group.key.direct
             && group.mean_size() < size
@@ -241,8 +243,10 @@ pub const READAHEAD_SMALL: Rule = Rule {
 
 fn readahead_small(case: &mut Case) -> Vec<Found> {
     let (size, consecutive) = (case.threshold("bytes"), case.threshold("consecutive"));
+    case.leaves_out_mixed();
     let reads = case.pick(|group| {
         is_data(group)
+            && !group.mixed
             && group.key.kind == Kind::Read
             && !group.key.direct
             && group.mean_size() < size

@@ -50,9 +50,9 @@ pub const OWN_WRITE_BACK: Rule = Rule {
     sums: false,
     one_node: true,
     thresholds: &[
-        at_least("times", 1.5, "time of a read request beside own write-back over that of one without"),
+        at_least("times", 1.5, "time of a read request during own write-back over that of one without"),
         at_least("requests", 20.0, "read requests of each kind"),
-        at_least("bins", 5.0, "parts of 0.1 s with both reads and own write-back"),
+        at_least("bins", 5.0, "parts of 0.1 s with reads during own write-back"),
         at_least("waits", 0.3, "part of the time of reads that waited for the device"),
     ],
     sql: "SELECT device, issue_ns // 100000000 AS bin, count(*) FILTER (op = 'read') AS reads, avg(dur_ns) FILTER (op = 'read') / 1e6 AS read_ms, sum(bytes) FILTER (class = 'writeback') AS written_back FROM block WHERE upper_dev IS NULL GROUP BY ALL ORDER BY bin",
@@ -94,20 +94,28 @@ pub const WRITE_AMPLIFICATION: Rule = Rule {
     one_node: false,
     thresholds: &[
         // Headers and fill values of a library make half as much again of small files.
-        at_least("times", 2.0, "bytes of the file on devices over those that the program wrote"),
+        at_least(
+            "times",
+            2.0,
+            "bytes of the file on devices that traced processes made dirty over those that they wrote",
+        ),
         at_least("bytes", 1_048_576.0, "more than that"),
     ],
-    sql: "SELECT b.file_id, sum(b.bytes) AS on_devices, any_value(s.moved) AS in_calls FROM block_bytes b JOIN block USING (req_id) LEFT JOIN (SELECT file_id, sum(bytes) AS moved FROM spans WHERE kind = 'write' AND layer = 'syscall' GROUP BY ALL) s USING (file_id) WHERE op = 'write' GROUP BY ALL ORDER BY on_devices DESC",
+    sql: "SELECT b.file_id, sum(b.bytes) AS on_devices, any_value(s.moved) AS in_calls FROM block_bytes b JOIN block USING (req_id) LEFT JOIN (SELECT file_id, sum(bytes) AS moved FROM spans WHERE kind = 'write' AND layer = 'syscall' GROUP BY ALL) s USING (file_id) WHERE op = 'write' AND upper_dev IS NULL AND b.process_ix IS NOT NULL GROUP BY ALL ORDER BY on_devices DESC",
     find: write_amplification,
 };
 
-/// Bytes of a file layer by layer: those that the program wrote, then what each layer below the call made of them.
-fn chain(case: &Case, of_file: &[usize], device: i64) -> Vec<(&'static str, i64)> {
+/// Bytes of a file layer by layer: those that the program wrote, then what each layer below the call made of them. Calls of
+/// demoted functions are the program's own, as most of them are.
+fn chain(case: &Case, (file, of_file): (i32, &[usize]), device: i64) -> Vec<(&'static str, i64)> {
     let writes = only(case, of_file, |group| group.key.kind == Kind::Write && group.key.errno == 0);
-    let asked = case.sum(&only(case, &writes, own), |group| group.bytes);
+    let layers = LAYERS.into_iter().filter(|layer| *layer <= Layer::Syscall);
+    let demoted = layers.clone().map(|layer| case.demoted(file, layer)).fold(0, i64::saturating_add);
+    let asked = case.sum(&only(case, &writes, own), |group| group.bytes).saturating_add(demoted);
     let mut steps = vec![("program", asked)];
-    for layer in LAYERS.into_iter().filter(|layer| *layer <= Layer::Syscall) {
+    for layer in layers {
         let moved = case.sum(&only(case, &writes, |group| group.key.layer == layer), |group| group.bytes);
+        let moved = moved.saturating_add(case.demoted(file, layer));
         if moved > 0 {
             steps.push((layer.name(), moved));
         }
@@ -143,7 +151,7 @@ fn amplified(case: &mut Case, file: i32, of_file: &[usize]) -> Option<Vec<Found>
         return None;
     }
     let device = case.run.written.get(&file).copied().unwrap_or(0);
-    let chain = chain(case, of_file, device);
+    let chain = chain(case, (file, of_file), device);
     let asked = chain.first().map_or(0, |(_, bytes)| *bytes);
     let times = device as f64 / asked.max(1) as f64;
     let more = device.saturating_sub(asked) as f64;

@@ -172,7 +172,7 @@ fn retries(case: &mut Case) -> Vec<Found> {
 
 pub const DIRTY_THROTTLING: Rule = Rule {
     id: "dirty-throttling",
-    about: "the kernel paused writers because too many pages were dirty: the program writes faster than the limit allows",
+    about: "the kernel paused writers because too many pages were dirty: data is written faster than the limit allows",
     advice: "raise the limit (vm.dirty_ratio, /sys/class/bdi/*/max_ratio or max_bytes), spread the writes over time, or write \
              directly (O_DIRECT)",
     source: "balance_dirty_pages, Documentation/admin-guide/sysctl/vm.rst",
@@ -181,8 +181,22 @@ pub const DIRTY_THROTTLING: Rule = Rule {
     one_node: false,
     thresholds: &[at_least("share", 0.2, "part of the time of calls on the files")],
     sql: "SELECT file_id, count(*), sum(throttle_ns) / 1e9 AS s FROM spans WHERE throttle_ns > 0 GROUP BY ALL ORDER BY s DESC",
-    find: |case| of_part(case, THROTTLE, |_| true, "were paused because too many pages were dirty", (0.8, 1.0)),
+    find: dirty_throttling,
 };
+
+/// Pages count for the limit whoever made them dirty.
+fn dirty_throttling(case: &mut Case) -> Vec<Found> {
+    let mut found = of_part(case, THROTTLE, |_| true, "were paused because too many pages were dirty", (0.8, 1.0));
+    let [own, others] = case.run.written_back;
+    if others > own {
+        let part = percent(others as f64 / others.saturating_add(own) as f64);
+        found.iter_mut().for_each(|one| {
+            one.what +=
+                &format!("; {part} of what was written back, others had made dirty, or it was before the trace");
+        });
+    }
+    found
+}
 
 /// A part of the time of calls is the cause.
 fn of_part(case: &mut Case, part: usize, wanted: impl Fn(&Group) -> bool, how: &str, gain: (f64, f64)) -> Vec<Found> {
@@ -264,7 +278,8 @@ fn device_limit(case: &mut Case) -> Vec<Found> {
     });
     let (from_devices, in_devices) = case.run.all_reads;
     let (missed, held) = (case.sum(&reads, |group| group.miss), case.seconds(&reads, &[SLEEP, DEVQUEUE]));
-    if from_devices >= missed / 2 && in_devices <= held * 0.3 {
+    // Of several nodes together it is not known whose requests were those of these reads.
+    if case.run.one_node && from_devices >= missed / 2 && in_devices <= held * 0.3 {
         found.extend(held_back(case, "reads", reads));
     }
     found

@@ -134,10 +134,11 @@ pub const HDF5_CHUNK_CACHE: Rule = Rule {
 
 fn hdf5_chunk_cache(case: &mut Case) -> Vec<Found> {
     let libraries = [Layer::Hdf5, Layer::Netcdf];
+    case.leaves_out_mixed();
     let reads = by_called(case, |group| libraries.contains(&group.key.called.0));
     let mut found = Vec::new();
     for ((_, op), inside) in reads {
-        let of_file = only(case, &inside, |g| g.key.layer == Layer::Syscall && g.key.kind == Kind::Read);
+        let of_file = only(case, &inside, |g| g.key.layer == Layer::Syscall && g.key.kind == Kind::Read && !g.mixed);
         let read = case.sum(&of_file, |group| group.bytes);
         let extent = case.sum(&of_file, |group| group.extent.map_or(0, |(from, to)| to.saturating_sub(from)));
         let calls = case.calls(&only(case, &inside, |group| own(group) && group.key.kind == Kind::Read));

@@ -63,6 +63,10 @@ fn only(case: &Case, picked: &[usize], wanted: impl Fn(&Group) -> bool) -> Vec<u
     picked.iter().copied().filter(|at| wanted(case.group(*at))).collect()
 }
 
+/// Rules that ask whose bytes of requests are.
+pub const OF_BYTES: [&str; 3] =
+    [kernel::DIRTY_THROTTLING.id, devices::OWN_WRITE_BACK.id, devices::WRITE_AMPLIFICATION.id];
+
 pub const RULES: &[Rule] = &[
     kernel::ERRORS,
     kernel::STUCK,

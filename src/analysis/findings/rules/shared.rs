@@ -40,7 +40,9 @@ const FILES: usize = 5;
 /// It takes no time: the result may be wrong.
 fn conflicting_ranks(case: &mut Case) -> Vec<Found> {
     let least = case.threshold("calls") as i64;
-    let mut files: Vec<_> = case.conflicts().into_iter().filter(|(_, conflicts)| conflicts.pairs() >= least).collect();
+    let (conflicts, unseen) = case.conflicts();
+    case.unseen = unseen;
+    let mut files: Vec<_> = conflicts.into_iter().filter(|(_, conflicts)| conflicts.pairs() >= least).collect();
     files.sort_by_key(|(_, conflicts)| Reverse(conflicts.pairs()));
     let mut found = Vec::new();
     for (file, conflicts) in files.into_iter().take(FILES) {

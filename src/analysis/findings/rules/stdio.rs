@@ -53,7 +53,7 @@ pub const STDIO_BULK: Rule = Rule {
     advice: "move whole arrays in a call (fread, fwrite, read, write), map the file, or write numbers in binary in place of text",
     source: "Drishti S01; analysis rule A07",
     needs: &[Layer::Stdio, Layer::Syscall],
-    sums: true,
+    sums: false,
     one_node: false,
     thresholds: &[
         at_least("bytes", 67_108_864.0, "moved through stdio"),

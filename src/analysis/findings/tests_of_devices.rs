@@ -1,0 +1,150 @@
+//! Rules on what devices get, on rows that are made here: whose it is, and when.
+
+use super::tests::{call, with_one_inside};
+use super::tests_made::{Made, for_device, request, written};
+use super::*;
+use crate::rows::FileRollup;
+use crate::vocabulary::Kind;
+
+/// Process 1 reads 100 KiB each 10 ms, which takes 2 ms. In the second one of two seconds the kernel writes something back
+/// beside each read.
+struct Beside {
+    /// How long a read takes then.
+    read_ms: i64,
+    owner: Option<i32>,
+    known_by: &'static str,
+    /// Since the begin of the read, and for how long.
+    at: (i64, i64),
+    ranks: bool,
+}
+
+const BESIDE: Beside = Beside { read_ms: 8, owner: Some(1), known_by: "page", at: (0, 5), ranks: false };
+
+impl Beside {
+    fn found(&self) -> Option<Finding> {
+        let rank = |rank: i32| self.ranks.then_some(rank);
+        let (mut spans, mut blocks) = (Vec::new(), Vec::new());
+        // Another process, which writes.
+        spans.push(Span { rank: rank(1), ..call(2, 0, ("write", Kind::Write), 0, 1) });
+        for n in 0..200_i64 {
+            let beside = n >= 100;
+            let ms = if beside { self.read_ms } else { 2 };
+            let read = call(1, n as u32, ("read", Kind::Read), n * 10, ms);
+            let size = Some(100 << 10);
+            spans.push(for_device(&Span { rank: rank(0), bytes: size, req_bytes: size, ..read }));
+            blocks.push(request(n, ("read", "sync"), (n * 10, ms), 100 << 10));
+            if beside {
+                let at = (n * 10 + self.at.0, self.at.1);
+                let (block, mut parts) = request(1000 + n, ("write", "writeback"), at, 1 << 20);
+                for part in &mut parts {
+                    (part.process_ix, part.known_by) = (self.owner, self.known_by);
+                }
+                blocks.push((block, parts));
+            }
+        }
+        Made { blocks, ..Made::of(spans) }.find_one("own-write-back", 2000)
+    }
+}
+
+#[test]
+fn reads_beside_own_write_back_are_found_where_they_take_longer() {
+    let found = BESIDE.found().unwrap();
+    assert!(found.title.starts_with("reads took 4.0 times as long while 100 MiB"), "{}", found.title);
+    // 0.8 s of 1.0 s beside write-back, three quarters of which are for it.
+    assert!((found.gain_high_s.unwrap() - 0.6).abs() < 1e-9, "{found:?}");
+    assert_eq!(Beside { read_ms: 2, ..BESIDE }.found(), None, "as fast as without");
+}
+
+#[test]
+fn write_back_of_what_others_made_dirty_is_not_the_programs_own() {
+    assert_eq!(Beside { owner: None, known_by: "none", ..BESIDE }.found(), None, "of an untraced process");
+    assert_eq!(Beside { owner: Some(2), ..BESIDE }.found(), None, "of another traced process");
+    assert!(Beside { owner: Some(2), ranks: true, ..BESIDE }.found().is_some(), "of another rank");
+    assert_eq!(Beside { known_by: "submitted", ..BESIDE }.found(), None, "sent, and not written back");
+}
+
+#[test]
+fn reads_wait_for_write_back_only_while_it_goes_on() {
+    // In the same tenth of a second, and in the pause between reads.
+    assert_eq!(Beside { at: (8, 2), ..BESIDE }.found(), None, "after the read");
+    assert!(Beside { at: (7, 2), ..BESIDE }.found().is_some(), "from its last ms on");
+}
+
+/// 64 KiB in pieces that make the file system write 4 MiB, of which `own` of 64 requests are what the process made dirty.
+#[test]
+fn what_others_wrote_to_a_file_is_not_what_became_of_the_programs_writes() {
+    let made = |own: usize| {
+        let writes = (0..64).map(|n| written(0, n, (i64::from(n) * 65_536, 1024), i64::from(n), 0));
+        let sync = call(1, 64, ("fsync", Kind::Sync), 100, 400);
+        let sync = Span { rank: Some(0), cpu_ns: Some(0), writeback_ns: Some(400_000_000), ..sync };
+        let mut blocks: Vec<_> = (0..64).map(|n| request(n, ("write", "sync"), (100, 1), 65_536)).collect();
+        for (_, parts) in &mut blocks[own..] {
+            parts.iter_mut().for_each(|part| (part.process_ix, part.known_by) = (None, "none"));
+        }
+        Made { blocks, ..Made::of(writes.chain([sync])) }.find_one("write-amplification", 1000)
+    };
+    let found = made(32).unwrap();
+    assert!(found.title.starts_with("32.0 times the bytes: program 64.0 KiB"), "{}", found.title);
+    assert_eq!(made(1), None);
+}
+
+/// `fwrite` was demoted: of what it wrote, 64 KiB are in calls and the rest in a sum.
+#[test]
+fn what_demoted_functions_wrote_counts_for_the_program() {
+    let made = |summed: i64| {
+        let calls = (0..64).flat_map(|n| with_one_inside(n, ((Layer::Stdio, "fwrite"), 0), (Layer::Syscall, "write")));
+        let calls = calls.map(|span| {
+            let size = if span.layer == Layer::Stdio { 1024 } else { 17 << 10 };
+            Span { bytes: Some(size), req_bytes: Some(size), ..span }
+        });
+        let sync = call(1, 200, ("fsync", Kind::Sync), 1000, 400);
+        let sync = Span { cpu_ns: Some(0), writeback_ns: Some(400_000_000), ..sync };
+        let blocks = (0..64).map(|n| request(n, ("write", "sync"), (1000, 1), 65_536)).collect();
+        let row = FileRollup {
+            file_id: Some(1),
+            process_ix: Some(1),
+            bytes: summed,
+            calls_error: Some(9),
+            ..crate::export::dataset::tests::sums(Layer::Stdio, "fwrite", Kind::Write)
+        };
+        let sums = vec![row];
+        let made = Made { blocks, sums, ..Made::of(calls.chain([sync])) };
+        made.find_one("write-amplification", 2000)
+    };
+    let found = made(1 << 20).unwrap();
+    let title =
+        "3.8 times the bytes: program 1.06 MiB, stdio 1.06 MiB, syscall 1.06 MiB, device 4.00 MiB; the file system";
+    assert!(found.title.starts_with(title), "{}", found.title);
+    assert_eq!(made(4 << 20), None, "as much as was written");
+}
+
+#[test]
+fn a_writer_that_is_paused_for_dirty_pages_of_others_is_not_blamed_for_them() {
+    let title = |owner: Option<i32>| {
+        let paused = |n: u32| Span {
+            cpu_ns: Some(0),
+            throttle_ns: Some(10_000_000),
+            ..call(1, n, ("write", Kind::Write), i64::from(n) * 10, 10)
+        };
+        let mut blocks = vec![request(1, ("write", "writeback"), (0, 5), 1 << 20)];
+        blocks[0].1[0].process_ix = owner;
+        let made = Made { blocks, ..Made::of((0..20).map(paused)) };
+        made.find_one("dirty-throttling", 1000).unwrap().title
+    };
+    assert!(title(None).contains("; 100.0% of what was written back, others had made dirty"), "{}", title(None));
+    assert!(!title(Some(1)).contains("others"), "{}", title(Some(1)));
+}
+
+/// Most runs have many requests, and each of them several owners.
+#[test]
+fn owners_of_bytes_are_read_only_where_a_rule_asks_for_them() {
+    let wants = |op: &'static str, config: &str| {
+        let mut collect = Collect::new(&mut Vec::<crate::rows::Row>::new()).unwrap();
+        collect.block(&request(1, (op, "sync"), (0, 1), 4096).0);
+        collect.wants_bytes(&Config::parse(config).unwrap())
+    };
+    assert!(wants("write", "") && !wants("read", ""));
+    let off = |rules: &[&str]| rules.iter().map(|rule| format!("[{rule}]\noff = true\n")).collect::<String>();
+    assert!(wants("write", &off(&["own-write-back", "reread"])));
+    assert!(!wants("write", &off(&OF_BYTES)));
+}
