@@ -3,6 +3,7 @@
 use roaring::{RoaringBitmap, RoaringTreemap};
 
 use crate::HashMap;
+use crate::analysis::calls::is_estimated;
 use crate::analysis::findings::busy::Busy;
 use crate::analysis::findings::group::{BETWEEN, Group, Key, Met, operation_of};
 use crate::analysis::findings::ranges::{Accesses, Caller, Ends};
@@ -13,6 +14,8 @@ use crate::vocabulary::{Kind, Layer, flag};
 /// A pause between two calls up to which it belongs to the first one, in ns: the code around a call in a loop, also of an
 /// interpreter.
 const BETWEEN_MAX: i64 = 100_000;
+/// The same after a buffer of stdio was filled or emptied, while calls that use it are not recorded.
+const BRIEF_MAX: i64 = 10_000_000;
 /// Groups that are kept apart by file; those that come later are one for all files.
 const GROUPS_MAX: usize = 1 << 16;
 
@@ -258,7 +261,8 @@ impl Groups {
         thread.end = span.end_ns();
         self.busy(span);
         let pause = span.start_ns.saturating_sub(end);
-        if let Some(before) = before.filter(|_| (0..=BETWEEN_MAX).contains(&pause)) {
+        let most = |at: usize| if self.all[at].key.refills() { BRIEF_MAX } else { BETWEEN_MAX };
+        if let Some(before) = before.filter(|at| (0..=most(*at)).contains(&pause)) {
             let time = &mut self.all[before].time[BETWEEN];
             *time = time.saturating_add(pause);
         }
@@ -314,7 +318,8 @@ impl Groups {
 
     /// Takes calls that were summed up in the kernel: which calls they are part of is not known.
     pub fn sums(&mut self, row: &FileRollup) {
-        if row.layer > Layer::Syscall || row.calls_error.is_some() {
+        let brief = is_estimated(row) && row.layer == Layer::Stdio;
+        if row.layer > Layer::Syscall || (row.calls_error.is_some() && !brief) {
             return;
         }
         let key = Key {
@@ -331,6 +336,10 @@ impl Groups {
             errno: 0,
         };
         let at = self.at(key);
+        if brief {
+            self.all[at].add_brief(row);
+            return;
+        }
         self.all[at].add_sum(row);
         let busy = self.processes.entry(key.process).or_default();
         (busy.pid, busy.rank) = (row.pid.unwrap_or(busy.pid), row.rank.or(busy.rank));
