@@ -6,6 +6,7 @@ use crate::HashMap;
 use crate::analysis::calls::is_estimated;
 use crate::analysis::findings::busy::Busy;
 use crate::analysis::findings::group::{BETWEEN, Group, Key, Met, operation_of};
+use crate::analysis::findings::lanes;
 use crate::analysis::findings::ranges::{Accesses, Caller, Ends};
 use crate::analysis::nesting::{Enclosing, is_phase};
 use crate::rows::{File, FileRollup, Handle, SEQ_BITS, Span};
@@ -52,6 +53,8 @@ pub struct Groups {
     /// Where ranks meet in files.
     ends: Ends,
     pub accesses: Accesses,
+    /// On which calls of ranks were made.
+    pub cpus: RoaringBitmap,
     /// The last transfer of a handle.
     last: HashMap<i32, Kind>,
     /// Functions of phases by their calls.
@@ -159,6 +162,7 @@ impl Groups {
             operations: HashMap::default(),
             ends: Ends::default(),
             accesses: Accesses::limited(most.saturating_mul(ACCESSES)),
+            cpus: RoaringBitmap::new(),
             last: HashMap::default(),
             phases: HashMap::default(),
             known: Known::default(),
@@ -189,14 +193,15 @@ impl Groups {
         self.operations.clear();
         let (all, processes) = (std::mem::take(&mut self.all), std::mem::take(&mut self.processes));
         let (index, accesses) = (std::mem::take(&mut self.index), self.accesses.split());
-        let phases = std::mem::take(&mut self.phases);
-        Self { all, processes, index, accesses, phases, ..Self::limited(self.most) }
+        let (phases, cpus) = (std::mem::take(&mut self.phases), std::mem::take(&mut self.cpus));
+        Self { all, processes, index, accesses, phases, cpus, ..Self::limited(self.most) }
     }
 
     /// Adds the calls of another time.
     pub fn merge(&mut self, later: &Self) {
         self.accesses.merge(&later.accesses);
         self.phases.extend(&later.phases);
+        self.cpus |= &later.cpus;
         self.known.stripes.extend(&later.known.stripes);
         for group in &later.all {
             let at = self.at(group.key);
@@ -248,6 +253,7 @@ impl Groups {
             if self.submits(span, around) {
                 self.busy(span);
             }
+            self.pays(span, own, at);
             return;
         }
         let thread = self.threads.entry(span.span_id >> SEQ_BITS).or_default();
@@ -260,6 +266,7 @@ impl Groups {
         let (before, end) = (thread.group.replace(at), thread.end);
         thread.end = span.end_ns();
         self.busy(span);
+        self.pays(span, own, at);
         let pause = span.start_ns.saturating_sub(end);
         let most = |at: usize| if self.all[at].key.refills() { BRIEF_MAX } else { BETWEEN_MAX };
         if let Some(before) = before.filter(|at| (0..=most(*at)).contains(&pause)) {
@@ -303,6 +310,14 @@ impl Groups {
         let busy = self.processes.entry(span.process_ix).or_default();
         (busy.pid, busy.rank) = (span.pid, span.rank.or(busy.rank));
         busy.add(span.start_ns, span.end_ns());
+    }
+
+    /// What hooks a rank pays for in a call, and what it waits for other ranks.
+    fn pays(&mut self, span: &Span, own: bool, at: usize) {
+        if let Some(busy) = self.processes.get_mut(&span.process_ix).filter(|_| span.rank.is_some()) {
+            busy.paid.add(span, own, lanes::waits(&self.all[at]));
+            self.cpus.insert(span.cpu as u32);
+        }
     }
 
     /// What a call of the program or inside one is part of.

@@ -11,6 +11,7 @@ mod config;
 mod functions;
 mod group;
 mod groups;
+mod hooks;
 mod lanes;
 mod live;
 pub mod own;
@@ -20,6 +21,9 @@ mod run;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests_of_ranks;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests_of_rules;
@@ -216,6 +220,10 @@ impl Evaluated {
     fn of(mut groups: Groups, (others, pids): (&Others, &RoaringBitmap), trace: &Trace<'_>, config: &Config) -> Self {
         lanes::open(&mut groups);
         let mut lane = lanes::critical(&mut groups);
+        let cpus = (groups.cpus.len() as usize).saturating_mul(trace.nodes.max(1));
+        let run_ns = trace.duration_ns;
+        let ns = (trace.tracing.unwrap_or(0.0) * run_ns as f64) as i64;
+        hooks::take_off(&mut groups, &lane, cpus, hooks::Tracing { ns, run_ns });
         lanes::limit(&mut lane, &groups, trace.duration_ns);
         let run = Run::new(&groups, lane, (trace.duration_ns, trace.tracing.unwrap_or(0.0)), others, pids);
         let mut out = Findings::default();

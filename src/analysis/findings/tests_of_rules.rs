@@ -6,18 +6,20 @@ use crate::analysis::nesting::Nesting;
 use crate::rows::{File, Handle, Process, Row, Stack, span_id};
 use crate::vocabulary::{Kind, flag};
 
-const ALL: [Layer; 6] = [Layer::Syscall, Layer::Block, Layer::Stdio, Layer::Mpiio, Layer::Mpi, Layer::Hdf5];
+const ALL: [Layer; 7] =
+    [Layer::Syscall, Layer::Block, Layer::Stdio, Layer::Mpiio, Layer::Mpi, Layer::Hdf5, Layer::Pnetcdf];
 
 /// A run that is made up.
 #[derive(Default)]
-struct Made {
+pub struct Made {
     rows: Vec<Row>,
     spans: Vec<Span>,
+    pub sums: Vec<FileRollup>,
     blocks: Vec<(Block, Vec<BlockBytes>)>,
 }
 
 impl Made {
-    fn of(spans: impl IntoIterator<Item = Span>) -> Self {
+    pub fn of(spans: impl IntoIterator<Item = Span>) -> Self {
         Self { spans: spans.into_iter().collect(), ..Self::default() }
     }
 
@@ -32,6 +34,7 @@ impl Made {
             let around = nesting.of(span);
             collect.span(span, &around);
         }
+        self.sums.iter().for_each(|row| collect.sums(row));
         self.blocks.iter().for_each(|(block, _)| collect.block(block));
         self.blocks.iter().flat_map(|(_, parts)| parts).for_each(|part| collect.bytes(part));
         let (coverage, losses) = (covered(&ALL), Losses::default());
@@ -47,20 +50,20 @@ impl Made {
     }
 
     /// The finding of a rule.
-    fn find_one(self, rule: &str, run_ms: i64) -> Option<Finding> {
+    pub fn find_one(self, rule: &str, run_ms: i64) -> Option<Finding> {
         self.find(run_ms).findings.into_iter().find(|finding| finding.rule == rule)
     }
 }
 
 /// A write of a rank, from an offset on, of so many bytes.
-fn written(rank: i32, seq: u32, (offset, bytes): (i64, i64), start: i64, ms: i64) -> Span {
+pub fn written(rank: i32, seq: u32, (offset, bytes): (i64, i64), start: i64, ms: i64) -> Span {
     let (offset, moved) = (Some(offset), Some(bytes));
     let call = call(rank as u32 + 1, seq, ("pwrite64", Kind::Write), start, ms);
     Span { rank: Some(rank), offset, bytes: moved, req_bytes: moved, ..call }
 }
 
 /// All of the time of a call waits for a device.
-fn for_device(span: &Span) -> Span {
+pub fn for_device(span: &Span) -> Span {
     Span { cpu_ns: Some(0), device_ns: Some(span.dur_ns), ..span.clone() }
 }
 
