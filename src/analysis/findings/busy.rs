@@ -1,5 +1,7 @@
 //! When a process was in calls.
 
+use crate::analysis::findings::hooks::Paid;
+
 /// When a process was in calls, and what it is known by.
 #[derive(Debug, Clone, Default)]
 pub struct Busy {
@@ -9,6 +11,8 @@ pub struct Busy {
     pub last: i64,
     /// Of all threads together.
     pub sum: i64,
+    /// Of ranks.
+    pub paid: Paid,
     /// In which there was a call of any thread.
     intervals: Vec<(i64, i64)>,
     gap: i64,
@@ -59,6 +63,7 @@ impl Busy {
         self.first = self.first.min(later.first);
         self.last = self.last.max(later.last);
         (self.sum, self.rank) = (sum, later.rank.or(self.rank));
+        self.paid.take(&later.paid);
     }
 
     fn merge(&mut self) {

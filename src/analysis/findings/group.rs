@@ -27,6 +27,13 @@ pub struct Key {
     pub errno: i16,
 }
 
+impl Key {
+    /// Does the C library fill or empty a buffer in it? Recorded where calls between two of them no longer are.
+    pub fn refills(&self) -> bool {
+        self.layer == Layer::Stdio && self.op.starts_with("_IO_file_")
+    }
+}
+
 /// The index of one of the [`PARTS`].
 const fn part(name: &str) -> usize {
     let mut at = 0;
@@ -172,6 +179,9 @@ pub struct Group {
     pub turns: i64,
     /// Begin or end inside of a block that has a part of another rank.
     pub shared: i64,
+    /// Calls of a function that was demoted, and their bytes: not recorded one by one, without a time.
+    pub brief_calls: i64,
+    pub brief_bytes: i64,
     /// First byte, and one behind the last one.
     pub extent: Option<(i64, i64)>,
     pub time: Time,
@@ -207,6 +217,8 @@ impl Group {
             partial: 0,
             turns: 0,
             shared: 0,
+            brief_calls: 0,
+            brief_bytes: 0,
             extent: None,
             time: [0; BETWEEN + 1],
             left: [0; BETWEEN + 1],
@@ -276,6 +288,12 @@ impl Group {
         self.slowest.truncate(EVIDENCE);
     }
 
+    /// Takes an estimate of calls that were not recorded.
+    pub const fn add_brief(&mut self, row: &FileRollup) {
+        self.brief_calls = self.brief_calls.saturating_add(row.calls);
+        self.brief_bytes = self.brief_bytes.saturating_add(row.bytes);
+    }
+
     pub fn add_sum(&mut self, row: &FileRollup) {
         let parts = if row.layer == Layer::Syscall { row.parts().to_vec() } else { Vec::new() };
         self.time.iter_mut().zip(&parts).for_each(|(sum, ns)| *sum = sum.saturating_add(*ns));
@@ -309,6 +327,8 @@ impl Group {
             (&mut self.partial, later.partial),
             (&mut self.turns, later.turns),
             (&mut self.shared, later.shared),
+            (&mut self.brief_calls, later.brief_calls),
+            (&mut self.brief_bytes, later.brief_bytes),
             (&mut self.copied_up, later.copied_up),
         ];
         sums.into_iter().chain(self.time.iter_mut().zip(later.time)).for_each(|(sum, n)| *sum = sum.saturating_add(n));
@@ -345,6 +365,12 @@ impl Group {
     /// All of its time, in calls.
     pub fn total(&self) -> i64 {
         self.time[..BETWEEN].iter().copied().fold(0, i64::saturating_add)
+    }
+
+    /// Are calls smaller than this in the mean, those that were not recorded included?
+    pub fn is_below(&self, size: f64) -> bool {
+        let calls = self.sized.saturating_add(self.brief_calls);
+        calls > 0 && (self.asked.saturating_add(self.brief_bytes) as f64) < size * calls as f64
     }
 
     /// Bytes of a call.

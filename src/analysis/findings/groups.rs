@@ -1,8 +1,10 @@
 //! Calls that are alike, with what they spent: one pass over the calls makes groups of them, and rules claim parts of their time.
 
 use crate::HashMap;
+use crate::analysis::calls::is_estimated;
 use crate::analysis::findings::busy::Busy;
 use crate::analysis::findings::group::{BETWEEN, Group, Key, Met, operation_of};
+use crate::analysis::findings::lanes;
 use crate::analysis::findings::known::Known;
 use crate::analysis::findings::limits::{Limit, Limits};
 use crate::analysis::findings::ranges::{Accesses, Caller, Ends};
@@ -13,6 +15,8 @@ use crate::vocabulary::{Kind, Layer, flag};
 /// A pause between two calls up to which it belongs to the first one, in ns: the code around a call in a loop, also of an
 /// interpreter.
 const BETWEEN_MAX: i64 = 100_000;
+/// The same after a buffer of stdio was filled or emptied, while calls that use it are not recorded.
+const BRIEF_MAX: i64 = 10_000_000;
 /// Groups that are kept apart by file; those that come later are one for all files.
 const GROUPS_MAX: usize = 1 << 16;
 
@@ -52,6 +56,8 @@ pub struct Groups {
     pub accesses: Accesses,
     /// Bytes that calls of demoted functions wrote, by file and layer: there are no other figures of these calls.
     demoted: HashMap<(i32, Layer), i64>,
+    /// On which calls of ranks were made.
+    pub cpus: RoaringBitmap,
     /// The last transfer of a handle.
     last: HashMap<i32, Kind>,
     /// Functions of phases by their calls.
@@ -87,6 +93,7 @@ impl Groups {
             ends: Ends::limited(most.saturating_mul(BLOCKS)),
             accesses: Accesses::limited(most.saturating_mul(ACCESSES)),
             demoted: HashMap::default(),
+            cpus: RoaringBitmap::new(),
             last: HashMap::default(),
             phases: HashMap::default(),
             known: Known::default(),
@@ -144,8 +151,9 @@ impl Groups {
         let (all, processes) = (std::mem::take(&mut self.all), std::mem::take(&mut self.processes));
         let (index, accesses) = (std::mem::take(&mut self.index), self.accesses.split());
         let (phases, demoted) = (std::mem::take(&mut self.phases), std::mem::take(&mut self.demoted));
+        let cpus = std::mem::take(&mut self.cpus);
         (self.full, self.ends) = (Limits::default(), Ends::limited(self.most.saturating_mul(BLOCKS)));
-        Self { all, processes, index, accesses, phases, demoted, full, ..Self::limited(self.most) }
+        Self { all, processes, index, accesses, phases, demoted, cpus, full, ..Self::limited(self.most) }
     }
 
     /// Adds the calls of another time.
@@ -157,6 +165,7 @@ impl Groups {
         for (size, files) in &later.known.stripes {
             *self.known.stripes.entry(*size).or_default() |= files;
         }
+        self.cpus |= &later.cpus;
         for group in &later.all {
             let at = self.at(group.key);
             self.all[at].merge(group);
@@ -220,6 +229,7 @@ impl Groups {
             if self.submits(span, around) {
                 self.busy(span);
             }
+            self.pays(span, own, at);
             return;
         }
         let thread = self.threads.entry(span.span_id >> SEQ_BITS).or_default();
@@ -232,8 +242,10 @@ impl Groups {
         let (before, end) = (thread.group.replace(at), thread.end);
         thread.end = span.end_ns();
         self.busy(span);
+        self.pays(span, own, at);
         let pause = span.start_ns.saturating_sub(end);
-        if let Some(before) = before.filter(|_| (0..=BETWEEN_MAX).contains(&pause)) {
+        let most = |at: usize| if self.all[at].key.refills() { BRIEF_MAX } else { BETWEEN_MAX };
+        if let Some(before) = before.filter(|at| (0..=most(*at)).contains(&pause)) {
             let time = &mut self.all[before].time[BETWEEN];
             *time = time.saturating_add(pause);
         }
@@ -278,6 +290,14 @@ impl Groups {
         busy.add(span.start_ns, span.end_ns());
     }
 
+    /// What hooks a rank pays for in a call, and what it waits for other ranks.
+    fn pays(&mut self, span: &Span, own: bool, at: usize) {
+        if let Some(busy) = self.processes.get_mut(&span.process_ix).filter(|_| span.rank.is_some()) {
+            busy.paid.add(span, own, lanes::waits(&self.all[at]));
+            self.cpus.insert(span.cpu as u32);
+        }
+    }
+
     /// What a call of the program or inside one is part of.
     fn part_of(&self, span: &Span, around: &Enclosing) -> Part {
         let itself = ((span.layer, span.op), span.flags & flag::COLLECTIVE != 0);
@@ -294,9 +314,13 @@ impl Groups {
         if row.layer > Layer::Syscall {
             return;
         }
+        let brief = is_estimated(row) && row.layer == Layer::Stdio;
         if row.calls_error.is_some() {
             let file = self.file(row.file_id).filter(|_| row.kind == Kind::Write);
-            return file.into_iter().for_each(|file| self.add_demoted((file, row.layer), row.bytes));
+            file.into_iter().for_each(|file| self.add_demoted((file, row.layer), row.bytes));
+            if !brief {
+                return;
+            }
         }
         let key = Key {
             process: row.process_ix.unwrap_or(-1),
@@ -312,6 +336,10 @@ impl Groups {
             errno: 0,
         };
         let at = self.at(key);
+        if brief {
+            self.all[at].add_brief(row);
+            return;
+        }
         self.all[at].add_sum(row);
         let busy = self.processes.entry(key.process).or_default();
         (busy.pid, busy.rank) = (row.pid.unwrap_or(busy.pid), row.rank.or(busy.rank));

@@ -11,6 +11,7 @@ mod config;
 mod functions;
 mod group;
 mod groups;
+mod hooks;
 mod known;
 mod lanes;
 mod limits;
@@ -35,6 +36,9 @@ mod tests_of_limits;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests_of_nodes;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests_of_ranks;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests_of_rules;
@@ -248,6 +252,10 @@ impl Evaluated {
     fn of(mut groups: Groups, (others, pids): (&Others, &RoaringBitmap), trace: &Trace<'_>, config: &Config) -> Self {
         lanes::open(&mut groups);
         let mut lane = lanes::critical(&mut groups);
+        let cpus = (groups.cpus.len() as usize).saturating_mul(trace.nodes.max(1));
+        let run_ns = trace.duration_ns;
+        let ns = (trace.tracing.unwrap_or(0.0) * run_ns as f64) as i64;
+        hooks::take_off(&mut groups, &lane, cpus, hooks::Tracing { ns, run_ns });
         lanes::limit(&mut lane, &groups, trace.duration_ns);
         let run = Run::new(&groups, lane, (trace.duration_ns, trace.tracing.unwrap_or(0.0), trace.nodes), others, pids);
         let mut out = Findings::default();

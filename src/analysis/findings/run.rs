@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use roaring::{RoaringBitmap, RoaringTreemap};
 
 use crate::HashMap;
+use crate::analysis::findings::group::Group;
 use crate::analysis::findings::groups::Groups;
 use crate::analysis::findings::lanes::Lane;
 use crate::analysis::findings::limits::{Limit, Limits};
@@ -23,6 +24,8 @@ pub struct Run {
     pub lane: Lane,
     /// Bytes per second of large reads, and of large writes, where there were some.
     bandwidth: [Option<f64>; 2],
+    /// The same of direct ones.
+    direct: Option<f64>,
     pub others: Option<OtherProcess>,
     pub swapped: Swapped,
     /// What the processes of the lane read from devices themselves.
@@ -86,6 +89,8 @@ pub struct Swapped {
 const LARGE: f64 = 262_144.0;
 /// Bytes per second of a copy to or from the page cache where the trace has no large transfers: the lowest and the highest.
 const USUAL: (f64, f64) = (0.5e9, 4e9);
+/// The same of devices, from disks to flash.
+const USUAL_DIRECT: (f64, f64) = (0.15e9, 2e9);
 
 impl Run {
     pub fn new(
@@ -95,7 +100,10 @@ impl Run {
         others: &Others,
         traced: &RoaringBitmap,
     ) -> Self {
-        let bandwidth = [Kind::Read, Kind::Write].map(|kind| bandwidth(groups, kind));
+        let bandwidth = [Kind::Read, Kind::Write].map(|kind| {
+            bandwidth_of(groups, &|group| group.key.kind == kind && !group.key.synced && !group.key.direct)
+        });
+        let direct = bandwidth_of(groups, &|group| group.key.direct);
         let mut device_reads = DeviceReads::default();
         let pids = lane.processes.keys().filter_map(|ix| groups.processes.get(ix)).map(|busy| busy.pid);
         for pid in pids.collect::<BTreeSet<_>>() {
@@ -115,6 +123,7 @@ impl Run {
             one_node: nodes < 2,
             lane,
             bandwidth,
+            direct,
             others,
             swapped,
             device_reads,
@@ -125,6 +134,12 @@ impl Run {
         }
     }
 
+    /// Seconds that moving so many bytes past the page cache in large calls takes: at best, and at worst.
+    pub fn direct(&self, bytes: i64) -> (f64, f64) {
+        let (slow, fast) = self.direct.map_or(USUAL_DIRECT, |rate| (rate * 0.7, rate * 1.3));
+        (bytes as f64 / fast, bytes as f64 / slow)
+    }
+
     /// Seconds that moving so many bytes in large calls takes: at best, and at worst.
     pub fn transfer(&self, kind: Kind, bytes: i64) -> (f64, f64) {
         let measured = self.bandwidth[usize::from(kind == Kind::Write)];
@@ -133,12 +148,12 @@ impl Run {
     }
 }
 
-fn bandwidth(groups: &Groups, kind: Kind) -> Option<f64> {
+/// Bytes per second of large transfers.
+fn bandwidth_of(groups: &Groups, wanted: &dyn Fn(&Group) -> bool) -> Option<f64> {
     let large = groups.all.iter().filter(|group| {
-        let key = &group.key;
         // Of operations that another thread carries out the time is not known.
-        let timed = key.layer == Layer::Syscall && group.total() > 0;
-        timed && key.kind == kind && !key.synced && !key.direct && group.mean_size() >= LARGE
+        let timed = group.key.layer == Layer::Syscall && group.total() > 0;
+        timed && matches!(group.key.kind, Kind::Read | Kind::Write) && group.mean_size() >= LARGE && wanted(group)
     });
     let (bytes, ns) = large.fold((0_i64, 0_i64), |(bytes, ns), group| {
         (bytes.saturating_add(group.bytes), ns.saturating_add(group.total()))

@@ -7,7 +7,8 @@ use crate::analysis::trace::source::Hosts;
 use crate::rows::{File, Handle, Mount, Process, Row};
 use crate::vocabulary::Kind;
 
-const ALL: [Layer; 6] = [Layer::Syscall, Layer::Block, Layer::Stdio, Layer::Mpiio, Layer::Mpi, Layer::Hdf5];
+const ALL: [Layer; 7] =
+    [Layer::Syscall, Layer::Block, Layer::Stdio, Layer::Mpiio, Layer::Mpi, Layer::Hdf5, Layer::Pnetcdf];
 
 /// A run that is made up.
 #[derive(Default)]

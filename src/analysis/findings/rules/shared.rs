@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Rule, at_least, each, only};
 use crate::analysis::findings::Severity;
 use crate::analysis::findings::case::{Case, Found};
-use crate::analysis::findings::group::{DEVICE, DEVQUEUE, Group, IN_CALLS, LOCK, REMOTE, SLEEP};
+use crate::analysis::findings::group::{CPU, DEVICE, DEVQUEUE, Group, IN_CALLS, LOCK, REMOTE, RUNQ, SLEEP};
 use crate::text::{bytes, percent};
 use crate::vocabulary::{Kind, Layer};
 
@@ -73,11 +73,26 @@ pub const MISALIGNED_SHARED: Rule = Rule {
     thresholds: &[
         at_least("part", 0.1, "part of the writes of all ranks to the file that meet another rank in a block"),
         at_least("size", 4096.0, "the mean size of a write: smaller ones are small, and not misaligned"),
-        at_least("waits", 0.3, "part of their time: for the device, and in stripes or with O_DIRECT for locks"),
+        at_least(
+            "waits",
+            0.3,
+            "part of their time: for the device, and for locks where their holder waits for it; in stripes or with O_DIRECT \
+             for all locks",
+        ),
     ],
     sql: "SELECT file_id, count(*) AS writes, count(*) FILTER (\"offset\" % 4096 <> 0 OR (\"offset\" + bytes) % 4096 <> 0) AS inside_blocks, sum(device_ns + lock_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND kind = 'write' AND rank IS NOT NULL GROUP BY ALL ORDER BY inside_blocks DESC",
     find: misaligned_shared,
 };
+
+/// The part of the time in which writes hold a lock that they wait for the device; the rest is what copying takes: others
+/// may spin for the lock, which is time on a CPU, too.
+fn held_for_device(case: &Case, writes: &[usize]) -> f64 {
+    let seconds = |of: fn(&Group) -> i64| case.sum(writes, of) as f64 / 1e9;
+    let waited = seconds(|group| group.time[DEVICE].saturating_add(group.time[DEVQUEUE]));
+    let (_, copies) = case.run.transfer(Kind::Write, case.sum(writes, |group| group.bytes));
+    let held = waited + seconds(|group| group.time[CPU]).min(copies);
+    waited / held.max(1e-9)
+}
 
 fn misaligned_shared(case: &mut Case) -> Vec<Found> {
     let all = case.everywhere(|group| is_write(group) && group.key.file.is_some() && case.rank(group).is_some());
@@ -95,9 +110,12 @@ fn misaligned_shared(case: &mut Case) -> Vec<Found> {
         }
         let mine = only(case, &writes, |group| case.run.lane.processes.contains_key(&group.key.process));
         let locked = case.striped(file) || mine.iter().any(|at| case.group(*at).key.direct);
-        // In the page cache of one node writers of a file wait for each other, aligned or not.
-        let parts: &[usize] = if locked { &[LOCK, DEVQUEUE, DEVICE, SLEEP, REMOTE] } else { &[DEVQUEUE, DEVICE] };
-        let (waited, took) = (case.seconds(&mine, parts), case.seconds(&mine, &IN_CALLS));
+        // In the page cache of one node writers of a file wait for each other, aligned or not: for as long as the one
+        // that goes on waits for the device, that is the cause.
+        let parts: &[usize] = if locked { &[LOCK, DEVQUEUE, DEVICE, SLEEP, REMOTE] } else { &[LOCK, DEVQUEUE, DEVICE] };
+        let held = if locked { 1.0 } else { held_for_device(case, &writes) };
+        let waited = case.seconds(&mine, &parts[1..]) + held * case.seconds(&mine, &[LOCK]);
+        let took = case.seconds(&mine, &IN_CALLS) - case.seconds(&mine, &[RUNQ]);
         if waited < case.threshold("waits") * took {
             continue;
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Rule, at_least, each, is_transfer, only, own};
 use crate::analysis::findings::case::{Case, Found};
-use crate::analysis::findings::group::{Group, IN_CALLS, LIBRARY};
+use crate::analysis::findings::group::{BETWEEN, Group, IN_CALLS, LIBRARY, RUNQ};
 use crate::text::{bytes, percent};
 use crate::vocabulary::Layer;
 
@@ -59,6 +59,11 @@ pub const STDIO_BULK: Rule = Rule {
         at_least("bytes", 67_108_864.0, "moved through stdio"),
         at_least("size", 4096.0, "the mean size of a call is below this: larger ones pass the buffer by"),
         at_least("part", 0.5, "part of the time of these calls that is the library's own"),
+        at_least(
+            "nanoseconds",
+            100.0,
+            "a call of a demoted function takes this at most, with what the program does around it",
+        ),
         at_least("share", 0.2, "part of the run"),
     ],
     sql: "SELECT op, file_id, count(*), sum(bytes), sum(self_ns) / 1e9 AS library_s, sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'stdio' AND kind IN ('read', 'write') GROUP BY ALL ORDER BY library_s DESC",
@@ -68,11 +73,21 @@ pub const STDIO_BULK: Rule = Rule {
 fn stdio_bulk(case: &mut Case) -> Vec<Found> {
     let moves = |group: &Group| group.key.layer == Layer::Stdio && own(group) && is_transfer(group.key.kind);
     let size = case.threshold("size");
-    let transfers = case.pick(|group| moves(group) && group.mean_size() < size);
-    let (calls, moved) = (case.calls(&transfers), case.sum(&transfers, |group| group.bytes));
-    let called: BTreeSet<_> = transfers.iter().map(|at| case.group(*at).key.called).collect();
+    let transfers = case.pick(|group| moves(group) && group.is_below(size));
+    let brief = case.sum(&transfers, |group| group.brief_calls);
+    let calls = case.calls(&transfers).saturating_add(brief);
+    let moved = case.sum(&transfers, |group| group.bytes.saturating_add(group.brief_bytes));
+    // Of functions that were demoted only the buffers between their calls are recorded.
+    let buffers = case.pick(|group| group.key.refills() && own(group));
+    let between = case.seconds(&buffers, &[BETWEEN]);
+    let counts = between * 1e9 <= case.threshold("nanoseconds") * brief as f64;
+    let (picked, parts): (Vec<usize>, &[usize]) =
+        if counts { ([transfers, buffers].concat(), &[LIBRARY, BETWEEN]) } else { (transfers, &[LIBRARY]) };
+    let called: BTreeSet<_> = picked.iter().map(|at| case.group(*at).key.called).collect();
     let inside = case.pick(|group| called.contains(&group.key.called));
-    let (library, took) = (case.seconds(&transfers, &[LIBRARY]), case.seconds(&inside, &IN_CALLS));
+    let library = case.seconds(&picked, parts);
+    let outside = case.seconds(&picked, parts) - case.seconds(&picked, &[LIBRARY]);
+    let took = case.seconds(&inside, &IN_CALLS) - case.seconds(&inside, &[RUNQ]) + outside;
     if (moved as f64) < case.threshold("bytes")
         || library < case.threshold("part") * took
         || library < case.threshold("share") * case.run.wall
@@ -85,5 +100,5 @@ fn stdio_bulk(case: &mut Case) -> Vec<Found> {
         bytes(moved / calls.max(1)),
         percent(library / took.max(1e-9))
     );
-    case.found(what, transfers, &[LIBRARY], (library * 0.4, library * 0.95))
+    case.found(what, picked, parts, (library * 0.4, library * 0.95))
 }
