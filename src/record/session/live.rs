@@ -13,7 +13,7 @@ use crate::rows::Row;
 use crate::summary::Summary;
 use crate::summary::filter::Filter;
 use crate::summary::view::{
-    Command, CommandOutput, DirtySample, Focus, ProcessDetail, ProcessPart, Recording, Snapshot, Source, Stacks, Status,
+    Command, CommandOutput, DirtySample, Focus, ProcessDetail, Recording, Snapshot, Source, Stacks, Status,
 };
 use nix::sys::signal::Signal;
 use std::path::{Path, PathBuf};
@@ -164,8 +164,7 @@ impl Live {
     }
 
     fn beside(&mut self, focus: &Focus) -> Beside {
-        let wanted = focus.process.as_ref().filter(|of| of.part == ProcessPart::Stacks);
-        let stacks = wanted.map(|of| {
+        let stacks = focus.stacks_of().map(|of| {
             if self.reader.is_none() {
                 self.reader = Reader::start().ok();
             }
