@@ -176,7 +176,8 @@ impl Live {
 
     /// Sends a signal to a process, if it is still the one that is traced.
     fn signal(&self, (process_ix, pid): (i32, i32), signal: Signal) -> Result<String, String> {
-        let began = self.current.state().all.began(process_ix).ok_or("this process is not traced")?;
+        let began = self.current.state().all.runs_since(process_ix, pid);
+        let began = began.ok_or_else(|| format!("process {pid} is not traced, or has ended"))?;
         process::send(pid, began.saturating_add_unsigned(self.current.t0), signal)
     }
 
@@ -387,14 +388,46 @@ fn dirty(t_ns: i64) -> Option<DirtySample> {
 mod tests {
     use super::*;
     use crate::record::flight::Alarm;
+    use crate::rows::Process;
     use crate::summary::From;
+
+    fn live(current: Arc<LiveState>) -> Live {
+        Live::new(current, Path::new("/all"), true, Wanted::default(), Notices::default(), "node1")
+    }
+
+    fn state() -> Arc<LiveState> {
+        Arc::new(LiveState::new(now(), Summary::new(From::Spans).live(), Arc::default(), Arc::default()))
+    }
+
+    #[test]
+    fn a_signal_is_for_a_traced_process_that_has_not_ended() {
+        let current = state();
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let pid = child.id() as i32;
+        let mut process = Process::nameless(1, 0);
+        process.pid = pid;
+        let began = process.clone();
+        process.end_ns = Some(1);
+        let mut live = live(Arc::clone(&current));
+        let mut send = |process_ix, pid| {
+            live.command(Command::Signal { process_ix, pid, signal: Signal::SIGKILL }, &Focus::default()).unwrap_err()
+        };
+        let refused = format!("process {pid} is not traced, or has ended");
+        assert_eq!(send(1, pid), refused);
+        current.push(&[Row::Process(Box::new(process))]);
+        assert_eq!(send(1, pid), refused, "it has ended");
+        current.push(&[Row::Process(Box::new(Process { start_ns: -10_000_000_000, ..began }))]);
+        assert_eq!(send(1, pid), format!("process {pid} has ended, and another one has its number"));
+        assert!(send(1, pid + 1).contains("is not traced"), "the number of another one");
+        assert_eq!(child.try_wait().unwrap(), None);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 
     #[test]
     fn with_the_flight_recorder_nothing_is_recorded_and_w_writes_until_the_trace_ends() {
-        let current = Arc::new(LiveState::new(now(), Summary::new(From::Spans).live(), Arc::default(), Arc::default()));
         let alarm = SharedAlarm::new(Duration::from_secs(30));
-        let live = Live::new(current, Path::new("/all"), true, Wanted::default(), Notices::default(), "node1");
-        let mut live = live.keeping(alarm.clone());
+        let mut live = live(state()).keeping(alarm.clone());
         live.looked = Instant::now().checked_sub(LOOK).unwrap();
         let focus = Focus::default();
         assert_eq!(live.snapshot(&focus).status.recording, None);
