@@ -128,6 +128,16 @@ struct Beside {
     stacks: Option<Arc<Stacks>>,
 }
 
+impl Beside {
+    fn put(&self, mut into: Snapshot) -> Snapshot {
+        into.output.clone_from(&self.output);
+        if let Some(stacks) = &self.stacks {
+            into.process = Some(ProcessDetail::Stacks(Arc::clone(stacks)));
+        }
+        into
+    }
+}
+
 impl Live {
     pub fn new(
         current: Arc<LiveState>,
@@ -238,11 +248,15 @@ impl Source for Live {
             (Some(_), frozen) => *frozen = Some(Box::new(state.clone())),
         }
         let summary = self.frozen.as_deref().unwrap_or(&state).chosen();
-        if let Some((before, version, was, snapshot)) = &self.last
+        if let Some((before, version, was, snapshot)) = &mut self.last
             && before == focus
             && *version == summary.version()
-            && *was == beside
         {
+            if *was != beside {
+                // Output of the command, and nothing traced: all parts but this one are shared.
+                *snapshot = Arc::new(beside.put(Snapshot::clone(snapshot)));
+                *was = beside;
+            }
             return Arc::clone(snapshot);
         }
         let (version, mut snapshot) = (summary.version(), summary.snapshot(focus));
@@ -255,10 +269,6 @@ impl Source for Live {
         }
         if let Some(last) = self.notices.last() {
             snapshot.notes = snapshot.notes.iter().cloned().chain([last]).collect();
-        }
-        snapshot.output.clone_from(&beside.output);
-        if let Some(stacks) = &beside.stacks {
-            snapshot.process = Some(ProcessDetail::Stacks(Arc::clone(stacks)));
         }
         snapshot.inflight = current.in_flight();
         snapshot.recent_node = Some(Arc::new(current.node.with(|seen| seen.recent.clone())));
@@ -275,7 +285,7 @@ impl Source for Live {
             lost_by_layer,
             ..snapshot.status
         };
-        let snapshot = Arc::new(snapshot);
+        let snapshot = Arc::new(beside.put(snapshot));
         self.last = Some((focus.clone(), version, beside, Arc::clone(&snapshot)));
         snapshot
     }
@@ -390,6 +400,7 @@ mod tests {
     use crate::record::flight::Alarm;
     use crate::rows::Process;
     use crate::summary::From;
+    use std::io::Write as _;
 
     fn live(current: Arc<LiveState>) -> Live {
         Live::new(current, Path::new("/all"), true, Wanted::default(), Notices::default(), "node1")
@@ -397,6 +408,25 @@ mod tests {
 
     fn state() -> Arc<LiveState> {
         Arc::new(LiveState::new(now(), Summary::new(From::Spans).live(), Arc::default(), Arc::default()))
+    }
+
+    #[test]
+    fn output_of_the_command_alone_makes_no_new_figures() {
+        let (terminal, slave) = Terminal::open().unwrap();
+        let mut live = live(state()).with_terminal(terminal.clone());
+        // Not within this test.
+        live.looked = Instant::now() + Duration::from_hours(1);
+        let focus = Focus::default();
+        let before = live.snapshot(&focus);
+        assert!(Arc::ptr_eq(&before, &live.snapshot(&focus)));
+        std::fs::File::from(slave.fd).write_all(b"hello\n").unwrap();
+        while terminal.output().lines.is_empty() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let after = live.snapshot(&focus);
+        assert_eq!(&*after.output.as_ref().unwrap().lines[0].text, "hello");
+        assert!(Arc::ptr_eq(&before.overview, &after.overview) && Arc::ptr_eq(&before.history, &after.history));
+        assert!(Arc::ptr_eq(&after, &live.snapshot(&focus)));
     }
 
     #[test]
