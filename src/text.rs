@@ -1,7 +1,20 @@
 //! Text for people: escaped names, bytes and times with three digits, aligned tables.
 
+use nix::errno::Errno;
 use std::fmt::Write;
 use std::path::Path;
+
+/// What a failed call of a library has in place of the name of an error: these have no numbers.
+pub const FAILED: &str = "failed";
+
+/// The name of the error of a call, such as `ENOENT`.
+pub fn errno(number: i16) -> String {
+    match Errno::from_raw(number.into()) {
+        _ if number < 0 => FAILED.to_owned(),
+        Errno::UnknownErrno => format!("errno {number}"),
+        known => format!("{known:?}"),
+    }
+}
 
 /// A name of unknown origin, safe on a terminal: control, bidirectional and invisible characters and bytes that are
 /// not UTF-8 become `\xNN` or `\u{N}`.
@@ -277,6 +290,14 @@ mod tests {
         let sizes = [0, 8, 1023, 1024, 1536, 10 << 20, (1 << 20) - 1, i64::MAX].map(bytes);
         assert_eq!(sizes, ["0 B", "8 B", "1023 B", "1.00 KiB", "1.50 KiB", "10.0 MiB", "1.00 MiB", "8192 PiB"]);
         assert_eq!([1.0, 16.04, 1234.4].map(ratio), ["1.00x", "16.0x", "1234x"]);
+    }
+
+    #[test]
+    fn errors_have_their_names() {
+        assert_eq!(
+            [2, 13, 35, 95, 4000, -1].map(errno),
+            ["ENOENT", "EACCES", "EDEADLK", "EOPNOTSUPP", "errno 4000", "failed"]
+        );
     }
 
     #[test]

@@ -16,8 +16,7 @@ const MAX: f64 = 9e18;
 /// Names the form, and the unit that is missing or unknown.
 pub fn time(text: &str) -> Result<i64, String> {
     let (number, unit) = parts(text).ok_or_else(|| format!("{text:?} is no time with its unit: 500ms, 30s, 5m, 1h"))?;
-    let per_unit = TIMES.iter().find(|(name, _)| *name == unit).map(|(_, ns)| *ns);
-    let Some(per_unit) = per_unit.or((unit.is_empty() && number == 0.0).then_some(1.0)) else {
+    let Some(per_unit) = ns_per(unit).or((unit.is_empty() && number == 0.0).then_some(1.0)) else {
         return Err(match unit {
             "" => format!("a time needs its unit: {number}s, {number}ms or {number}m"),
             _ => format!("unknown unit {unit:?}: ns, us, ms, s, m or h"),
@@ -33,8 +32,7 @@ pub fn time(text: &str) -> Result<i64, String> {
 /// As of [`time`].
 pub fn size(text: &str) -> Result<u64, String> {
     let (number, unit) = parts(text).ok_or_else(|| format!("{text:?} is no size with its unit: 16M, 1G"))?;
-    let name = unit.strip_suffix("iB").or_else(|| unit.strip_suffix('B')).unwrap_or(unit);
-    let Some((_, per_unit)) = SIZES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) else {
+    let Some(per_unit) = bytes_per(unit) else {
         return Err(match unit {
             "" => "a size needs its unit (K, M, G or T): 16M, 1G".to_owned(),
             _ => format!("unknown unit {unit:?}: K, M, G or T"),
@@ -42,6 +40,17 @@ pub fn size(text: &str) -> Result<u64, String> {
     };
     let bytes = number * per_unit;
     if bytes < MAX { Ok(bytes.round() as u64) } else { Err(format!("{text:?} is too large")) }
+}
+
+/// What a unit of time has of ns.
+pub fn ns_per(unit: &str) -> Option<f64> {
+    TIMES.iter().find(|(name, _)| *name == unit).map(|(_, ns)| *ns)
+}
+
+/// What a unit of size has of bytes, above one byte.
+pub fn bytes_per(unit: &str) -> Option<f64> {
+    let name = unit.strip_suffix("iB").or_else(|| unit.strip_suffix('B')).unwrap_or(unit);
+    SIZES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, bytes)| *bytes)
 }
 
 /// A number above or at zero, and what follows it.

@@ -7,16 +7,16 @@ use serde::Serialize;
 
 use crate::HashMap;
 use crate::analysis::files;
-use crate::analysis::lookups::{directory, name};
+use crate::analysis::lookups::directory;
 use crate::analysis::trace::losses::Quality;
 use crate::analysis::trace::source::{IdKind, Source};
 use crate::rows::{FileRollup, Span};
+use crate::text;
 use crate::vocabulary::Layer;
 
 /// Functions, each with each of its errors and files, that are remembered.
 const REMEMBERED_MAX: usize = 1 << 18;
-/// Of failed calls of libraries, which have no error number, and of those that were only counted.
-const NO_NUMBER: &str = "failed";
+/// Of failed calls that were only counted.
 const NOT_RECORDED: &str = "not recorded";
 
 /// One error of one layer in one directory. Outermost calls of the layer.
@@ -120,8 +120,7 @@ impl Errors {
                 let (op, (op_calls, _)) = ops.into_iter().rev().max_by_key(|(_, sum)| sum.0)?;
                 let error = match errno {
                     None => NOT_RECORDED.to_owned(),
-                    Some(errno) if errno < 0 => NO_NUMBER.to_owned(),
-                    Some(errno) => name(errno),
+                    Some(errno) => text::errno(errno),
                 };
                 Some(ErrorRow {
                     host,
@@ -137,7 +136,7 @@ impl Errors {
                 })
             };
         let mut rows: Vec<ErrorRow> = rows.into_iter().filter_map(row).collect();
-        rows.sort_by_key(|row| (row.lookup, row.error == NO_NUMBER, std::cmp::Reverse(row.calls)));
+        rows.sort_by_key(|row| (row.lookup, row.error == text::FAILED, std::cmp::Reverse(row.calls)));
         Ok(rows)
     }
 }

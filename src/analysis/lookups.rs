@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use nix::errno::Errno;
 use roaring::RoaringBitmap;
 use serde::Serialize;
 
@@ -11,6 +10,7 @@ use crate::HashMap;
 use crate::analysis::trace::losses::Quality;
 use crate::analysis::trace::source::{IdKind, Source};
 use crate::rows::Span;
+use crate::text;
 use crate::vocabulary::Layer;
 
 /// Rows in the report.
@@ -103,7 +103,7 @@ impl Lookups {
             host,
             directory,
             errno,
-            error: name(errno),
+            error: text::errno(errno),
             calls: f.calls,
             paths: f.paths,
             time_ns: f.time,
@@ -118,14 +118,6 @@ impl Lookups {
         let more = rows.len().saturating_sub(TOP);
         rows.truncate(TOP);
         Ok(FailedLookups { calls: all.calls, time_ns: all.time, rows, more, complete })
-    }
-}
-
-/// What `ENOENT` and its like are called, and others by their number.
-pub fn name(errno: i16) -> String {
-    match Errno::from_raw(errno.into()) {
-        Errno::UnknownErrno => errno.to_string(),
-        known => format!("{known:?}"),
     }
 }
 
@@ -146,6 +138,5 @@ mod tests {
         for (path, want) in cases {
             assert_eq!(directory(path), want, "{path}");
         }
-        assert_eq!([name(2), name(13), name(4000)], ["ENOENT", "EACCES", "4000"]);
     }
 }

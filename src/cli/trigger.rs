@@ -1,6 +1,7 @@
 //! `--trigger`: what asks the flight recorder for a dataset.
 
 use crate::analysis::findings::{Severity, Which};
+use crate::text;
 use crate::usage::hint;
 use crate::vocabulary::Layer;
 use nix::errno::Errno;
@@ -35,8 +36,8 @@ impl FromStr for Trigger {
             ("error", None) => Ok(Self::Error(None)),
             ("error", Some(name)) => {
                 // Numbers of errors end well before this one.
-                let all = (1..200).map(Errno::from_raw).filter(|e| *e != Errno::UnknownErrno);
-                let all: Vec<(String, Errno)> = all.map(|e| (format!("{e:?}"), e)).collect();
+                let all = (1..200).map(|number: i16| (text::errno(number), Errno::from_raw(number.into())));
+                let all: Vec<(String, Errno)> = all.filter(|(_, e)| *e != Errno::UnknownErrno).collect();
                 let known = all.iter().find(|(known, _)| known == name);
                 known.map(|(_, e)| Self::Error(Some(*e))).ok_or_else(|| {
                     let similar = hint(name, all.iter().map(|(known, _)| known));

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, Error};
 
+use crate::cluster::names::Names;
 use crate::cluster::totals::{self, Totals};
 
 /// How long an answer may take, from the look-up of the name to its last byte.
@@ -14,7 +16,8 @@ const LARGEST: u64 = 64 << 20;
 /// Asks servers; no proxy of the environment is between.
 pub fn agent() -> Agent {
     let config = Agent::config_builder();
-    config.timeout_global(Some(LIMIT)).proxy(None).max_redirects(0).max_idle_connections(0).build().into()
+    let config = config.timeout_global(Some(LIMIT)).proxy(None).max_redirects(0).max_idle_connections(0).build();
+    Agent::with_parts(config, DefaultConnector::default(), Names)
 }
 
 /// The totals that a tracer serves, or why there are none.

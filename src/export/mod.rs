@@ -49,4 +49,17 @@ mod tests {
         let list = format!("list_position(\n  [{}], layer)", names.join(", "));
         assert!(VIEWS.contains(&list), "views.sql, layer_rank: {list}");
     }
+
+    #[test]
+    fn the_views_name_errors_as_the_program_does() {
+        let (_, list) = VIEWS.split_once("VIEW errno_names").unwrap();
+        let (_, list) = list.split_once("SELECT [").unwrap();
+        let (list, _) = list.split_once("] AS names").unwrap();
+        let named = list.split(',').map(|name| name.trim().trim_matches('\''));
+        for (number, name) in (1..).zip(named) {
+            let known = crate::text::errno(number);
+            assert_eq!(name, if known.starts_with("errno ") { "NULL" } else { &known }, "{number}");
+        }
+        assert!(list.split(',').count() > 130);
+    }
 }

@@ -2153,7 +2153,7 @@ FROM (
         'EPIPE',
         'EDOM',
         'ERANGE',
-        'EDEADLOCK',
+        'EDEADLK',
         'ENAMETOOLONG',
         'ENOLCK',
         'ENOSYS',
@@ -2213,7 +2213,7 @@ FROM (
         'ENOPROTOOPT',
         'EPROTONOSUPPORT',
         'ESOCKTNOSUPPORT',
-        'ENOTSUP',
+        'EOPNOTSUPP',
         'EPFNOSUPPORT',
         'EAFNOSUPPORT',
         'EADDRINUSE',
@@ -2251,7 +2251,7 @@ FROM (
         'EOWNERDEAD',
         'ENOTRECOVERABLE',
         'ERFKILL',
-        NULL
+        'EHWPOISON'
       ) AS names
   )
 );

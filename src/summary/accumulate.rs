@@ -222,9 +222,10 @@ impl Summary {
         new
     }
 
-    /// When a traced process began.
-    pub fn began(&self, process_ix: i32) -> Option<i64> {
-        self.dims.processes.get(&process_ix).map(|process| process.start_ns)
+    /// When the traced process with these numbers began; `None` when there is none, or it has ended.
+    pub fn runs_since(&self, process_ix: i32, pid: i32) -> Option<i64> {
+        let process = self.dims.processes.get(&process_ix)?;
+        (process.pid == pid && process.end_ns.is_none()).then_some(process.start_ns)
     }
 
     /// The time, for rates.

@@ -107,6 +107,13 @@ pub struct Focus {
     pub process: Option<ProcessFocus>,
 }
 
+impl Focus {
+    /// The process whose stacks are wanted: that a screen shows which has them.
+    pub fn stacks_of(&self) -> Option<&ProcessFocus> {
+        self.process.as_ref().filter(|of| self.screen == Screen::Processes && of.part == ProcessPart::Stacks)
+    }
+}
+
 /// What the dashboard asks the trace to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {

@@ -204,7 +204,8 @@ impl State {
             measure: self.measure,
             layer: self.layer,
             op: self.op,
-            process: self.process.clone(),
+            // No other screen shows it.
+            process: self.process.clone().filter(|_| self.screen == Screen::Processes),
         }
     }
 

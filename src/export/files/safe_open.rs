@@ -12,8 +12,10 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, openat, readlinkat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, mkdirat};
-use nix::unistd::{Gid, Uid, User, geteuid, getgrouplist, getgroups, setfsgid, setfsuid};
+use nix::unistd::{Gid, Uid, geteuid, getgroups, setfsgid, setfsuid};
 use rustix::thread::set_thread_groups;
+
+use crate::loader::processes::users;
 
 /// Links that one path may lead through, as in the kernel (`MAXSYMLINKS`).
 const MAX_LINKS: usize = 40;
@@ -141,10 +143,7 @@ fn set_groups(groups: &[Gid]) -> Result<()> {
 /// Does something as that user, as far as file systems go.
 pub fn with_rights_of<T>(uid: u32, gid: u32, act: impl FnOnce() -> Result<T>) -> Result<T> {
     let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
-    let groups = match User::from_uid(uid)? {
-        Some(user) => getgrouplist(&std::ffi::CString::new(user.name)?, gid)?,
-        None => vec![gid],
-    };
+    let groups: Vec<Gid> = users::groups(uid.as_raw(), gid.as_raw()).into_iter().map(Gid::from_raw).collect();
     let before = getgroups()?;
     set_groups(&groups)?;
     let _rights = Rights { groups: before, gid: setfsgid(gid), uid: setfsuid(uid) };

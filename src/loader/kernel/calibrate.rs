@@ -164,15 +164,9 @@ fn take(counters: &mut iot_calibration) -> iot_calibration {
 /// Where the probe of [`probed`] stands in our executable's file.
 fn probe_offset(exe: &Path) -> Result<usize> {
     let address = probed as *const () as u64;
-    let maps = fs::read_to_string("/proc/self/maps").context("/proc/self/maps")?;
-    let offset = maps.lines().find_map(|line| {
-        let mut fields = line.split_ascii_whitespace();
-        let (from, to) = fields.next()?.split_once('-')?;
-        let number = |text| u64::from_str_radix(text, 16).ok();
-        let (from, to, offset) = (number(from)?, number(to)?, number(fields.nth(1)?)?);
-        (from..to).contains(&address).then(|| address - from + offset)
-    });
-    let offset = offset.context("our own function is not mapped")?;
+    let text = fs::read("/proc/self/maps").context("/proc/self/maps")?;
+    let own = maps::mappings(&text).into_iter().find(|m| (m.start..m.end).contains(&address));
+    let offset = own.map(|m| address - m.start + m.offset).context("our own function is not mapped")?;
     let mut code = [0; 64];
     File::open(exe).and_then(|file| file.read_exact_at(&mut code, offset)).context("our own executable")?;
     let probe = prologue::choose(&code, code.len() as u64, 0).context("our own function")?;

@@ -3,13 +3,13 @@
 //! The launcher is this program again, with a hidden first argument, so that nothing has to be done between fork and
 //! exec of a process that already has threads.
 
-use crate::loader::processes::{limits, seccomp};
+use crate::loader::processes::{limits, seccomp, users};
 use crate::sudo::invoking_user;
 use anyhow::{Context as _, Result, bail};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::signal::{SigSet, Signal};
-use nix::unistd::{Gid, Uid, User, initgroups, pipe, setgid, setgroups, setsid, setuid};
+use nix::unistd::{Gid, Uid, pipe, setgid, setgroups, setsid, setuid};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal as _, Read as _, Write as _};
@@ -207,7 +207,7 @@ pub fn launcher_main(args: &[OsString]) -> Result<()> {
     let mut gate = reopen(gate, false)?;
     let mut errors = reopen(errors, true)?;
     own_terminal(terminal)?;
-    // The groups before the filter: to look them up may map libraries, and no thread would answer yet.
+    // The groups before the filter: to look them up may start a program, and no thread would answer yet.
     let groups = join_groups();
     let filter =
         if held == HELD { seccomp::install() } else { Err(std::io::Error::from_raw_os_error(Errno::EPERM as i32)) };
@@ -249,15 +249,9 @@ pub fn parent(pid: u32) -> Option<u32> {
 /// The groups of the user who called sudo, in place of our own.
 fn join_groups() -> std::io::Result<()> {
     let Some((uid, gid)) = invoking_user() else { return Ok(()) };
-    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
-    if let Some(user) = User::from_uid(uid)? {
-        let name = std::ffi::CString::new(user.name).map_err(std::io::Error::other)?;
-        initgroups(&name, gid)?;
-    } else {
-        // The user's groups are not known, and ours are not the user's.
-        setgroups(&[gid])?;
-    }
-    Ok(())
+    // Where the user's groups are not known, ours are not the user's.
+    let groups: Vec<Gid> = users::groups(uid, gid).into_iter().map(Gid::from_raw).collect();
+    Ok(setgroups(&groups)?)
 }
 
 fn drop_privileges() -> std::io::Result<()> {

@@ -1,6 +1,7 @@
 //! Processes: those that there are, and a command that waits to be traced.
 
 pub mod existing;
+pub mod getent;
 pub mod guardian;
 pub mod launch;
 pub mod limits;

@@ -1,6 +1,7 @@
 //! Where the threads of a process are, from `/proc`. Reading it may wait for a lock that a program holds while it is
 //! executed: only a thread on which no other waits may do it.
 
+use crate::loader::processes::maps;
 use std::fs;
 use std::io::{Error, ErrorKind};
 use std::path::Path;
@@ -38,7 +39,8 @@ pub fn threads(pid: i32, most: usize) -> Result<(Vec<Waiting>, usize), String> {
 
 /// `None`: it has ended.
 fn thread(tid: i32, dir: &Path) -> Option<Waiting> {
-    let (name, state) = name_and_state(&fs::read(dir.join("stat")).ok()?)?;
+    let stat = maps::stat(&fs::read(dir.join("stat")).ok()?)?;
+    let (name, state) = (String::from_utf8_lossy(&stat.comm).into_owned(), stat.state);
     let waits_in = fs::read_to_string(dir.join("wchan")).ok().filter(|name| !name.is_empty() && name != "0");
     let kernel = match fs::read_to_string(dir.join("stack")) {
         Ok(text) => match functions(&text) {
@@ -61,13 +63,6 @@ fn why_no_stack(e: &Error) -> String {
     }
 }
 
-/// The name of a thread, which may hold any characters, and the letter after it.
-fn name_and_state(stat: &[u8]) -> Option<(String, char)> {
-    let (open, close) = (stat.iter().position(|b| *b == b'(')?, stat.iter().rposition(|b| *b == b')')?);
-    let name = String::from_utf8_lossy(stat.get(open + 1..close)?).into_owned();
-    Some((name, char::from(*stat.get(close + 2)?)))
-}
-
 /// `[<0>] pipe_read+0x2b3/0x3f0` for each function.
 fn functions(stack: &str) -> Vec<String> {
     let name = |line: &str| line.split_once("] ").map_or(line, |(_, name)| name).trim().to_owned();
@@ -76,11 +71,7 @@ fn functions(stack: &str) -> Vec<String> {
 
 /// When a process began: the kernel's ticks since the node did.
 pub fn began(pid: i32) -> Option<u64> {
-    const FIELDS_AFTER_STATE: usize = 19;
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let close = stat.iter().rposition(|b| *b == b')')?;
-    let rest = std::str::from_utf8(stat.get(close + 1..)?).ok()?;
-    rest.split_whitespace().nth(FIELDS_AFTER_STATE)?.parse().ok()
+    maps::stat(&fs::read(format!("/proc/{pid}/stat")).ok()?).map(|stat| stat.start_ticks)
 }
 
 #[cfg(test)]
@@ -91,10 +82,18 @@ mod tests {
 
     #[test]
     fn names_of_threads_hold_anything() {
-        assert_eq!(name_and_state(b"7 (a) S (b) D 1 7").unwrap(), ("a) S (b".to_owned(), 'D'));
-        assert_eq!(name_and_state(b"7 (\xff\n) T 1").unwrap(), ("\u{fffd}\n".to_owned(), 'T'));
+        let rest = (4..30).map(|field| field.to_string()).collect::<Vec<_>>().join(" ");
+        let dir = tempfile::tempdir().unwrap();
+        let of = |stat: &[u8]| {
+            fs::write(dir.path().join("stat"), stat).unwrap();
+            thread(7, dir.path()).map(|t| (t.name, t.state))
+        };
+        for (name, state, shown) in [(&b"a) S (b"[..], 'D', "a) S (b"), (&b"\xff\n"[..], 'T', "\u{fffd}\n")] {
+            let stat = [&b"7 ("[..], name, format!(") {state} {rest}").as_bytes()].concat();
+            assert_eq!(of(&stat).unwrap(), (shown.to_owned(), state));
+        }
         for damaged in [&b""[..], b"7", b"7 (a", b"7 (a)", b"7 )a( "] {
-            assert_eq!(name_and_state(damaged), None);
+            assert_eq!(of(damaged), None);
         }
     }
 

@@ -98,7 +98,9 @@ impl Trigger {
             (Self::Error(which), Row::Span(call)) if call.errno > 0 => {
                 let errno = Errno::from_raw(call.errno.into());
                 let counts = which.map_or_else(|| !EVERYDAY.contains(&errno), |which| which == errno);
-                counts.then(|| Found::call(call, &format!("error: {} {} failed: {errno:?}", call.layer, call.op)))
+                counts.then(|| {
+                    Found::call(call, &format!("error: {} {} failed: {}", call.layer, call.op, text::errno(call.errno)))
+                })
             }
             (Self::Error(None), Row::Block(request)) if request.status.is_some_and(|status| status != 0) => {
                 let device = request.device.as_deref().unwrap_or("a device");

@@ -13,7 +13,7 @@ use crate::rows::Row;
 use crate::summary::Summary;
 use crate::summary::filter::Filter;
 use crate::summary::view::{
-    Command, CommandOutput, DirtySample, Focus, ProcessDetail, ProcessPart, Recording, Snapshot, Source, Stacks, Status,
+    Command, CommandOutput, DirtySample, Focus, ProcessDetail, Recording, Snapshot, Source, Stacks, Status,
 };
 use nix::sys::signal::Signal;
 use std::path::{Path, PathBuf};
@@ -128,6 +128,16 @@ struct Beside {
     stacks: Option<Arc<Stacks>>,
 }
 
+impl Beside {
+    fn put(&self, mut into: Snapshot) -> Snapshot {
+        into.output.clone_from(&self.output);
+        if let Some(stacks) = &self.stacks {
+            into.process = Some(ProcessDetail::Stacks(Arc::clone(stacks)));
+        }
+        into
+    }
+}
+
 impl Live {
     pub fn new(
         current: Arc<LiveState>,
@@ -164,8 +174,7 @@ impl Live {
     }
 
     fn beside(&mut self, focus: &Focus) -> Beside {
-        let wanted = focus.process.as_ref().filter(|of| of.part == ProcessPart::Stacks);
-        let stacks = wanted.map(|of| {
+        let stacks = focus.stacks_of().map(|of| {
             if self.reader.is_none() {
                 self.reader = Reader::start().ok();
             }
@@ -177,7 +186,8 @@ impl Live {
 
     /// Sends a signal to a process, if it is still the one that is traced.
     fn signal(&self, (process_ix, pid): (i32, i32), signal: Signal) -> Result<String, String> {
-        let began = self.current.state().all.began(process_ix).ok_or("this process is not traced")?;
+        let began = self.current.state().all.runs_since(process_ix, pid);
+        let began = began.ok_or_else(|| format!("process {pid} is not traced, or has ended"))?;
         process::send(pid, began.saturating_add_unsigned(self.current.t0), signal)
     }
 
@@ -238,11 +248,15 @@ impl Source for Live {
             (Some(_), frozen) => *frozen = Some(Box::new(state.clone())),
         }
         let summary = self.frozen.as_deref().unwrap_or(&state).chosen();
-        if let Some((before, version, was, snapshot)) = &self.last
+        if let Some((before, version, was, snapshot)) = &mut self.last
             && before == focus
             && *version == summary.version()
-            && *was == beside
         {
+            if *was != beside {
+                // Output of the command, and nothing traced: all parts but this one are shared.
+                *snapshot = Arc::new(beside.put(Snapshot::clone(snapshot)));
+                *was = beside;
+            }
             return Arc::clone(snapshot);
         }
         let (version, mut snapshot) = (summary.version(), summary.snapshot(focus));
@@ -255,10 +269,6 @@ impl Source for Live {
         }
         if let Some(last) = self.notices.last() {
             snapshot.notes = snapshot.notes.iter().cloned().chain([last]).collect();
-        }
-        snapshot.output.clone_from(&beside.output);
-        if let Some(stacks) = &beside.stacks {
-            snapshot.process = Some(ProcessDetail::Stacks(Arc::clone(stacks)));
         }
         snapshot.inflight = current.in_flight();
         snapshot.recent_node = Some(Arc::new(current.node.with(|seen| seen.recent.clone())));
@@ -275,7 +285,7 @@ impl Source for Live {
             lost_by_layer,
             ..snapshot.status
         };
-        let snapshot = Arc::new(snapshot);
+        let snapshot = Arc::new(beside.put(snapshot));
         self.last = Some((focus.clone(), version, beside, Arc::clone(&snapshot)));
         snapshot
     }
@@ -388,14 +398,66 @@ fn dirty(t_ns: i64) -> Option<DirtySample> {
 mod tests {
     use super::*;
     use crate::record::flight::Alarm;
+    use crate::rows::Process;
     use crate::summary::From;
+    use std::io::Write as _;
+
+    fn live(current: Arc<LiveState>) -> Live {
+        Live::new(current, Path::new("/all"), true, Wanted::default(), Notices::default(), "node1")
+    }
+
+    fn state() -> Arc<LiveState> {
+        Arc::new(LiveState::new(now(), Summary::new(From::Spans).live(), Arc::default(), Arc::default()))
+    }
+
+    #[test]
+    fn output_of_the_command_alone_makes_no_new_figures() {
+        let (terminal, slave) = Terminal::open().unwrap();
+        let mut live = live(state()).with_terminal(terminal.clone());
+        // Not within this test.
+        live.looked = Instant::now() + Duration::from_hours(1);
+        let focus = Focus::default();
+        let before = live.snapshot(&focus);
+        assert!(Arc::ptr_eq(&before, &live.snapshot(&focus)));
+        std::fs::File::from(slave.fd).write_all(b"hello\n").unwrap();
+        while terminal.output().lines.is_empty() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let after = live.snapshot(&focus);
+        assert_eq!(&*after.output.as_ref().unwrap().lines[0].text, "hello");
+        assert!(Arc::ptr_eq(&before.overview, &after.overview) && Arc::ptr_eq(&before.history, &after.history));
+        assert!(Arc::ptr_eq(&after, &live.snapshot(&focus)));
+    }
+
+    #[test]
+    fn a_signal_is_for_a_traced_process_that_has_not_ended() {
+        let current = state();
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let pid = child.id() as i32;
+        let mut process = Process::nameless(1, 0);
+        process.pid = pid;
+        let began = process.clone();
+        process.end_ns = Some(1);
+        let mut live = live(Arc::clone(&current));
+        let mut send = |process_ix, pid| {
+            live.command(Command::Signal { process_ix, pid, signal: Signal::SIGKILL }, &Focus::default()).unwrap_err()
+        };
+        let refused = format!("process {pid} is not traced, or has ended");
+        assert_eq!(send(1, pid), refused);
+        current.push(&[Row::Process(Box::new(process))]);
+        assert_eq!(send(1, pid), refused, "it has ended");
+        current.push(&[Row::Process(Box::new(Process { start_ns: -10_000_000_000, ..began }))]);
+        assert_eq!(send(1, pid), format!("process {pid} has ended, and another one has its number"));
+        assert!(send(1, pid + 1).contains("is not traced"), "the number of another one");
+        assert_eq!(child.try_wait().unwrap(), None);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 
     #[test]
     fn with_the_flight_recorder_nothing_is_recorded_and_w_writes_until_the_trace_ends() {
-        let current = Arc::new(LiveState::new(now(), Summary::new(From::Spans).live(), Arc::default(), Arc::default()));
         let alarm = SharedAlarm::new(Duration::from_secs(30));
-        let live = Live::new(current, Path::new("/all"), true, Wanted::default(), Notices::default(), "node1");
-        let mut live = live.keeping(alarm.clone());
+        let mut live = live(state()).keeping(alarm.clone());
         live.looked = Instant::now().checked_sub(LOOK).unwrap();
         let focus = Focus::default();
         assert_eq!(live.snapshot(&focus).status.recording, None);

@@ -17,8 +17,9 @@ use std::time::{Duration, Instant};
 const THREADS: usize = 64;
 /// How often they are.
 const EVERY: Duration = Duration::from_secs(1);
-/// A process that began so much later than the traced one is another one with its number.
-const LATER: i64 = 1_000_000_000;
+/// A process that began so much later than the traced one is another one with its number: ticks of the kernel and the reading
+/// of two clocks are less.
+const LATER: i64 = 100_000_000;
 
 /// What was found of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,12 +117,23 @@ pub fn send(pid: i32, began_ns: i64, signal: Signal) -> Result<String, String> {
     // From here on the number stands for one process, whatever happens.
     let handle = pidfd_open(process, PidfdFlags::empty()).map_err(|e| why(e, pid))?;
     let began = process::began(pid).ok_or_else(gone)?;
-    if monotonic(began).is_some_and(|now_ns| now_ns.saturating_sub(began_ns) > LATER) {
-        return Err(format!("process {pid} has ended, and another one has its number"));
-    }
+    is_still(pid, began_ns, monotonic(began))?;
     let number = rustix::process::Signal::from_named_raw(signal as i32).ok_or("no such signal")?;
     pidfd_send_signal(handle, number).map_err(|e| why(e, pid))?;
     Ok(format!("{signal} was sent to process {pid}"))
+}
+
+/// Whether the process that has a number now, which began then, is the one that was traced. If that is not known, it is not.
+fn is_still(pid: i32, traced_ns: i64, now_ns: Option<i64>) -> Result<(), String> {
+    match now_ns {
+        None => {
+            Err(format!("no signal: when process {pid} began is not known, so it may be another one than was traced"))
+        }
+        Some(now_ns) if now_ns.saturating_sub(traced_ns) > LATER => {
+            Err(format!("process {pid} has ended, and another one has its number"))
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 fn why(e: rustix::io::Errno, pid: i32) -> String {
@@ -167,6 +179,15 @@ mod tests {
         assert_eq!(child.wait().unwrap().signal(), Some(Signal::SIGTERM as i32));
         assert_eq!(send(pid, began, Signal::SIGTERM).unwrap_err(), format!("process {pid} has ended"));
         assert!(send(0, began, Signal::SIGTERM).is_err());
+    }
+
+    #[test]
+    fn no_signal_is_sent_to_a_process_that_may_be_another_one() {
+        assert_eq!(is_still(7, 5 * LATER, Some(5 * LATER)), Ok(()));
+        assert_eq!(is_still(7, 5 * LATER, Some(0)), Ok(()), "it was there when tracing began");
+        for unknown in [None, Some(6 * LATER + 1), Some(i64::MAX)] {
+            assert!(is_still(7, 5 * LATER, unknown).is_err(), "{unknown:?}");
+        }
     }
 
     #[test]

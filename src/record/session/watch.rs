@@ -16,7 +16,8 @@ const EVERY: Duration = Duration::from_secs(2);
 pub struct Watch {
     nesting: Nesting,
     live: Live,
-    own: OwnCalls,
+    /// What programs called themselves, where that is wanted.
+    own: Option<OwnCalls>,
     aggregate: bool,
     next: Duration,
     /// Rules whose findings were wanted at the last look, to see which are new.
@@ -24,11 +25,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub fn new(aggregate: bool) -> Self {
+    /// `own`: sums of what programs call themselves are taken, as metrics have them.
+    pub fn new(aggregate: bool, own: bool) -> Self {
         Self {
             nesting: Nesting::default(),
             live: Live::new(true, 1),
-            own: OwnCalls::default(),
+            own: own.then(OwnCalls::default),
             aggregate,
             next: EVERY,
             held: HashSet::new(),
@@ -44,12 +46,12 @@ impl Watch {
                     // What a summed call comes to is in the sums.
                     if span.flags & flag::SUMMED == 0 {
                         self.live.span(span, &around);
-                        self.own.span(span, &around);
+                        self.own.iter_mut().for_each(|own| own.span(span, &around));
                     }
                 }
                 Row::FileRollup(row) => {
                     self.live.sums(row);
-                    self.own.sums(row, self.aggregate);
+                    self.own.iter_mut().for_each(|own| own.sums(row, self.aggregate));
                 }
                 Row::Block(block) if !self.aggregate => self.live.block(block),
                 _ => self.live.describe(row),
@@ -57,9 +59,9 @@ impl Watch {
         }
     }
 
-    /// What programs called themselves since this was taken before.
-    pub fn take_own(&mut self) -> OwnCalls {
-        std::mem::take(&mut self.own)
+    /// What programs called themselves since this was taken before, where that is wanted.
+    pub fn take_own(&mut self) -> Option<OwnCalls> {
+        self.own.as_mut().map(std::mem::take)
     }
 
     /// Applies the rules, if it is time to.
@@ -116,7 +118,7 @@ mod tests {
 
     #[test]
     fn findings_are_of_the_last_minute_and_new_once() {
-        let mut watch = Watch::new(false);
+        let mut watch = Watch::new(false, false);
         let at = Duration::from_secs;
         watch.push(&[covered()]);
         watch.push(&flushes((0..1500).step_by(15)));
@@ -141,8 +143,19 @@ mod tests {
     }
 
     #[test]
+    fn sums_of_ranks_are_taken_only_where_they_are_wanted() {
+        for wanted in [false, true] {
+            let mut watch = Watch::new(false, wanted);
+            let calls = |own: Option<OwnCalls>| own.map(|own| own.by_rank().map(|(_, sums)| sums.calls).sum::<i64>());
+            watch.push(&flushes((0..45).step_by(15)));
+            assert_eq!(calls(watch.take_own()), wanted.then_some(3));
+            assert_eq!(calls(watch.take_own()), wanted.then_some(0));
+        }
+    }
+
+    #[test]
     fn a_finding_that_grows_until_it_is_wanted_is_new_then() {
-        let mut watch = Watch::new(false);
+        let mut watch = Watch::new(false, false);
         watch.push(&[covered()]);
         let critical = |finding: &Finding| finding.severity == Severity::Critical;
         // 0.2 of 2 s, of 4 s and then 2.2 of 6 s.

@@ -111,6 +111,8 @@ fn run(worker: Worker) -> Ended {
     let finds = totals.is_some()
         || triggers.iter().any(|trigger| matches!(trigger, Trigger::Finding(_)))
         || chooser.as_ref().is_some_and(Chooser::needs_findings);
+    // Only metrics have them.
+    let own = totals.is_some();
     let mut correlator = Correlator::new(config);
     let host = mounts::namespace(std::process::id()).unwrap_or(0);
     correlator.set_mounts(mounts.clone(), host);
@@ -131,7 +133,7 @@ fn run(worker: Worker) -> Ended {
         totals,
         triggers,
         chooser,
-        watch: finds.then(|| Watch::new(aggregate)),
+        watch: finds.then(|| Watch::new(aggregate, own)),
         alarm,
         notices,
         failed: None,
@@ -337,8 +339,7 @@ impl State {
     fn look(&mut self, elapsed: Duration) -> Option<Found> {
         let watch = self.watch.as_mut()?;
         watch.push(&self.rows);
-        let own = watch.take_own();
-        if let Some(totals) = &self.totals {
+        if let (Some(totals), Some(own)) = (&self.totals, watch.take_own()) {
             totals.with(|counts| counts.add_own(&own));
         }
         let findings = watch.look(elapsed)?;

@@ -1,31 +1,38 @@
 //! The terminal of a command that runs under the dashboard, which has the user's: a pseudo-terminal. What the command
 //! writes there is kept for the dashboard, and goes to the user's terminal when that is free.
+//!
+//! It is always read, whatever the dashboard and the user's terminal do: a command must not wait for them.
 
 mod lines;
+mod outlet;
 
 use self::lines::Lines;
+use self::outlet::Outlet;
 use crate::loader::processes::launch::Slave;
 use crate::sudo;
 use crate::summary::view::CommandOutput;
 use anyhow::{Context as _, Result};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{Gid, Uid, fchown};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{tcgetwinsize, tcsetwinsize};
-use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Write as _};
+use std::io::{Error, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The last bytes of the command, which the user's terminal gets when the dashboard has ended.
-const LAST: usize = 64 * 1024;
 /// How long the end of the trace waits for output of a command that has ended: processes that it left behind may keep its
-/// terminal open.
+/// terminal open. As long it waits for a user's terminal that takes nothing.
 const REST: Duration = Duration::from_millis(500);
+/// How long the command waits for a user's terminal that takes nothing. After that it loses output instead.
+const STALL: Duration = Duration::from_secs(2);
+/// How often it is looked whether someone has opened it again, while nothing has it open.
+const CLOSED: Duration = Duration::from_millis(20);
 
 /// The side of the tracer. Shared by the thread that reads, the dashboard and the session.
 #[derive(Clone)]
@@ -34,6 +41,7 @@ pub struct Terminal(Arc<Shared>);
 struct Shared {
     master: File,
     state: Mutex<State>,
+    changed: Condvar,
 }
 
 #[derive(Default)]
@@ -41,12 +49,9 @@ struct State {
     lines: Lines,
     /// Counts what changed, so that a dashboard makes a new view only then.
     version: u64,
-    last: VecDeque<u8>,
-    /// Bytes before the last ones.
-    cut: u64,
+    /// What the user's terminal gets.
+    outlet: Outlet,
     ended: Option<String>,
-    /// The user's terminal is free: what comes goes there.
-    free: bool,
     /// Nothing has the terminal open any more.
     over: bool,
     view: Option<(u64, Arc<CommandOutput>)>,
@@ -61,6 +66,8 @@ impl Terminal {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
             .context("a terminal for the command")?;
         grantpt(&master).and_then(|()| unlockpt(&master)).context("a terminal for the command")?;
+        // A command that reads nothing must not hold up who types.
+        fcntl(&master, FcntlArg::F_SETFL(OFlag::O_RDWR | OFlag::O_NONBLOCK)).context("a terminal for the command")?;
         let name = ptsname(&master, Vec::new()).context("the name of the command's terminal")?;
         let path = PathBuf::from(name.to_string_lossy().into_owned());
         let slave = OpenOptions::new()
@@ -73,7 +80,8 @@ impl Terminal {
             // As the user's own terminal is: the command may open it by its name.
             fchown(&slave, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).context("the command's terminal")?;
         }
-        let terminal = Self(Arc::new(Shared { master: File::from(master), state: Mutex::default() }));
+        let shared = Shared { master: File::from(master), state: Mutex::default(), changed: Condvar::new() };
+        let terminal = Self(Arc::new(shared));
         terminal.take_size();
         let reading = terminal.clone();
         let read = move || reading.read();
@@ -85,20 +93,55 @@ impl Terminal {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads until nothing has the other side open.
+    /// The same when something has changed, or that time is over.
+    fn changed<'a>(&self, state: MutexGuard<'a, State>, within: Duration) -> MutexGuard<'a, State> {
+        self.0.changed.wait_timeout(state, within).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Reads until the command has ended and nothing has the other side open.
     fn read(&self) {
         let mut buffer = vec![0; 16 * 1024];
         let mut master = &self.0.master;
         loop {
+            let _ = poll(&mut [PollFd::new(master.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE);
             match master.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(n) => self.state().take(&buffer[..n]),
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                // EIO: the last one that had it open has ended.
-                Err(_) => break,
+                Ok(n) if n > 0 => self.take(&buffer[..n]),
+                Err(e) if [ErrorKind::Interrupted, ErrorKind::WouldBlock].contains(&e.kind()) => {}
+                // Nothing has it open: this is the end, unless the command closed it and opens it again.
+                Err(e) if is_closed(&e) && !self.is_over() => std::thread::sleep(CLOSED),
+                _ => break,
             }
         }
         self.state().over = true;
+        self.0.changed.notify_all();
+    }
+
+    /// Nothing has it open; whether that is how it stays.
+    fn is_over(&self) -> bool {
+        let mut state = self.state();
+        state.over = true;
+        self.0.changed.notify_all();
+        state.ended.is_some()
+    }
+
+    /// The command waits with its output for a user's terminal that takes it, be it slowly.
+    fn take(&self, bytes: &[u8]) {
+        let mut state = self.state();
+        let mut passed = state.outlet.passed();
+        let mut until = Instant::now() + STALL;
+        while state.outlet.waits_for_room(bytes.len()) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                state.outlet.give_up();
+                break;
+            }
+            state = self.changed(state, left);
+            if state.outlet.passed() != passed {
+                (passed, until) = (state.outlet.passed(), Instant::now() + STALL);
+            }
+        }
+        state.take(bytes);
+        self.0.changed.notify_all();
     }
 
     /// Makes it the size of the user's terminal; programs that look at it get a SIGWINCH.
@@ -122,13 +165,10 @@ impl Terminal {
     /// Why they cannot be typed.
     pub fn type_in(&self, bytes: &[u8]) -> Result<(), String> {
         let mut master = &self.0.master;
-        let mut fds = [PollFd::new(master.as_fd(), PollFlags::POLLOUT)];
-        let ready = poll(&mut fds, PollTimeout::ZERO).is_ok_and(|n| n > 0)
-            && fds[0].revents().is_some_and(|flags| flags.contains(PollFlags::POLLOUT));
-        if !ready {
-            return Err("the command does not take input".to_owned());
-        }
-        master.write_all(bytes).map_err(|e| format!("the terminal of the command: {e}"))
+        master.write_all(bytes).map_err(|e| match e.kind() {
+            ErrorKind::WouldBlock => "the command does not take input".to_owned(),
+            _ => format!("the terminal of the command: {e}"),
+        })
     }
 
     /// The command has ended.
@@ -138,33 +178,87 @@ impl Terminal {
         state.version += 1;
     }
 
-    /// The user's terminal is free: it gets the last of the output, and what follows.
+    /// The user's terminal is free: it gets the last of the output, and what follows. Returns when it has got the last, or
+    /// takes nothing.
     pub fn give_back(&self) {
         self.take_size();
-        self.state().give_back();
+        if let Ok(out) = std::io::stdout().as_fd().try_clone_to_owned() {
+            self.give_back_to(File::from(out));
+        }
+    }
+
+    fn give_back_to(&self, out: File) {
+        let wanted = {
+            let mut state = self.state();
+            if !state.outlet.open() {
+                return;
+            }
+            state.outlet.taken()
+        };
+        // On a thread of its own: a terminal may take nothing for as long as its user likes.
+        let passing = self.clone();
+        let pass = move || passing.pass(&out);
+        if std::thread::Builder::new().name("output".into()).spawn(pass).is_ok() {
+            self.wait_until_passed(wanted);
+        } else {
+            self.state().outlet.give_up();
+        }
+    }
+
+    /// To the user's terminal. One that is gone must not cost the recording.
+    fn pass(&self, mut out: &File) {
+        let mut state = self.state();
+        loop {
+            let Some(piece) = state.outlet.next_piece() else {
+                state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(state);
+            let _ = out.write_all(&piece);
+            state = self.state();
+            state.outlet.has_passed();
+            self.0.changed.notify_all();
+        }
+    }
+
+    /// Waits until the user's terminal has got so much, as long as it takes something.
+    fn wait_until_passed(&self, wanted: u64) {
+        let mut state = self.state();
+        let mut passed = state.outlet.passed();
+        let mut until = Instant::now() + REST;
+        while passed < wanted && Instant::now() < until {
+            state = self.changed(state, until.saturating_duration_since(Instant::now()));
+            if state.outlet.passed() != passed {
+                (passed, until) = (state.outlet.passed(), Instant::now() + REST);
+            }
+        }
     }
 
     /// Waits for what the command wrote before it ended.
     pub fn rest(&self) {
-        let begun = Instant::now();
-        while !self.state().over && begun.elapsed() < REST {
-            std::thread::sleep(Duration::from_millis(10));
+        let until = Instant::now() + REST;
+        let mut state = self.state();
+        while !state.over && Instant::now() < until {
+            state = self.changed(state, until.saturating_duration_since(Instant::now()));
         }
+        let wanted = state.outlet.taken();
+        drop(state);
+        self.wait_until_passed(wanted);
     }
+}
+
+fn is_closed(e: &Error) -> bool {
+    e.raw_os_error() == Some(Errno::EIO as i32)
 }
 
 impl State {
     fn take(&mut self, bytes: &[u8]) {
-        if self.free {
-            pass(bytes);
-            return;
+        self.over = false;
+        if !self.outlet.is_open() {
+            self.lines.push(bytes);
+            self.version += 1;
         }
-        self.lines.push(bytes);
-        self.version += 1;
-        self.last.extend(bytes);
-        let over = self.last.len().saturating_sub(LAST);
-        self.last.drain(..over);
-        self.cut += over as u64;
+        self.outlet.push(bytes);
     }
 
     fn view(&mut self) -> Arc<CommandOutput> {
@@ -178,55 +272,8 @@ impl State {
         self.view = Some((self.version, Arc::clone(&view)));
         view
     }
-
-    fn give_back(&mut self) {
-        if std::mem::replace(&mut self.free, true) {
-            return;
-        }
-        let last: Vec<u8> = std::mem::take(&mut self.last).into();
-        pass(whole_lines(&last, self.cut > 0));
-    }
-}
-
-/// Where the beginning was cut, what follows the first end of a line: a sequence or a character may be cut, too.
-fn whole_lines(last: &[u8], cut: bool) -> &[u8] {
-    let end = last.iter().position(|b| *b == b'\n').filter(|_| cut);
-    end.map_or(last, |at| &last[at + 1..])
-}
-
-/// To the user's terminal. One that is gone must not cost the recording.
-fn pass(bytes: &[u8]) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(bytes).and_then(|()| out.flush());
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_of_the_output_begins_with_a_line() {
-        let mut state = State::default();
-        let line = b"0123456789abcdef\n";
-        for _ in 0..2 * LAST / line.len() {
-            state.take(line);
-        }
-        let last: Vec<u8> = state.last.iter().copied().collect();
-        assert!(last.len() == LAST && state.cut > 0);
-        let whole = whole_lines(&last, true);
-        assert!(whole.starts_with(b"0123") && whole.len() + line.len() > LAST);
-        assert_eq!(whole_lines(b"ab\ncd", false), b"ab\ncd");
-        assert_eq!(whole_lines(b"no end", true), b"no end");
-    }
-
-    #[test]
-    fn a_view_is_made_anew_only_when_something_came() {
-        let mut state = State::default();
-        state.take(b"one\r\n");
-        let before = state.view();
-        assert!(Arc::ptr_eq(&before, &state.view()));
-        state.take(b"two");
-        let texts: Vec<String> = state.view().lines.iter().map(|line| line.text.to_string()).collect();
-        assert_eq!(texts, ["one", "two"]);
-    }
-}
+#[allow(clippy::unwrap_used)]
+mod tests;

@@ -2,6 +2,7 @@
 
 mod hdf5;
 mod mpiio;
+mod nc;
 mod netcdf;
 mod pnetcdf;
 mod posix;
@@ -93,10 +94,25 @@ pub const BARRIER: usize = 0;
 pub const POSITION: usize = 1;
 
 /// All of them. Of several rows for one call the first counts whose values the trace has.
-const TABLES: [&[Row]; 5] = [posix::ROWS, mpiio::ROWS, hdf5::ROWS, netcdf::ROWS, pnetcdf::ROWS];
+const TABLES: [&[Row]; 10] = [
+    posix::ROWS,
+    mpiio::ROWS,
+    hdf5::ROWS,
+    netcdf::ROWS,
+    netcdf::ATTRIBUTES,
+    netcdf::VARIABLES,
+    pnetcdf::ROWS,
+    pnetcdf::ATTRIBUTES,
+    pnetcdf::VARIABLES,
+    pnetcdf::REQUESTS,
+];
 const ROW_COUNT: usize = {
-    let [posix, mpiio, hdf5, netcdf, pnetcdf] = TABLES;
-    posix.len() + mpiio.len() + hdf5.len() + netcdf.len() + pnetcdf.len()
+    let (mut count, mut at) = (0, 0);
+    while at < TABLES.len() {
+        count += TABLES[at].len();
+        at += 1;
+    }
+    count
 };
 
 fn rows() -> impl Iterator<Item = &'static Row> {

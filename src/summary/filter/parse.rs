@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::summary::filter::{Node, Numbers, Texts, Wrong};
+use crate::units;
 use crate::usage::hint;
 use crate::vocabulary::{KINDS, Kind, LAYERS, Layer};
 
@@ -297,15 +298,6 @@ fn pattern(what: Texts, value: &str, exactly: bool) -> String {
 }
 
 fn number(what: Numbers, text: &str) -> Result<i64, String> {
-    let units: &[(&str, f64)] = match what {
-        Numbers::Dur | Numbers::Own => {
-            &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("min", 60e9), ("h", 3600e9)]
-        }
-        Numbers::Bytes | Numbers::Offset => {
-            &[("", 1.0), ("B", 1.0), ("K", KIB), ("M", KIB * KIB), ("G", KIB * KIB * KIB), ("T", KIB * KIB * KIB * KIB)]
-        }
-        _ => &[("", 1.0)],
-    };
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-').unwrap_or(text.len());
     let (digits, unit) = text.split_at(digits);
     let expected = || match what {
@@ -314,21 +306,14 @@ fn number(what: Numbers, text: &str) -> Result<i64, String> {
         _ => "expected a number".to_owned(),
     };
     let n: f64 = digits.parse().map_err(|_| expected())?;
-    let plain = unit.trim_end_matches("iB");
-    let plain = if plain.len() > 1 && matches!(what, Numbers::Bytes | Numbers::Offset) {
-        plain.trim_end_matches('B')
-    } else {
-        plain
+    let factor = match (what, unit) {
+        // Zero needs no unit.
+        (Numbers::Dur | Numbers::Own, "") => (n == 0.0).then_some(1.0),
+        (Numbers::Dur | Numbers::Own, _) => units::ns_per(unit),
+        (Numbers::Bytes | Numbers::Offset, "" | "B" | "b") => Some(1.0),
+        (Numbers::Bytes | Numbers::Offset, _) => units::bytes_per(unit),
+        (_, "") => (n.fract() == 0.0).then_some(1.0),
+        _ => None,
     };
-    let bytes = matches!(what, Numbers::Bytes | Numbers::Offset);
-    let same = |u: &&(&str, f64)| u.0 == plain || (bytes && u.0.eq_ignore_ascii_case(plain));
-    // Zero needs no unit.
-    let factor = units.iter().find(same).map(|u| u.1).or((n == 0.0 && unit.is_empty()).then_some(1.0));
-    let value = n * factor.ok_or_else(expected)?;
-    if units.len() == 1 && value.fract() != 0.0 {
-        return Err(expected());
-    }
-    Ok(value as i64)
+    Ok((n * factor.ok_or_else(expected)?) as i64)
 }
-
-const KIB: f64 = 1024.0;

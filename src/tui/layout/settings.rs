@@ -11,8 +11,9 @@ use anyhow::{Context as _, Result, bail};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, openat, renameat};
 use nix::sys::stat::{Mode, mkdirat};
-use nix::unistd::{Uid, UnlinkatFlags, User, unlinkat};
+use nix::unistd::{Uid, UnlinkatFlags, unlinkat};
 
+use crate::loader::processes::users;
 use crate::sudo::invoking_user;
 
 const DIRECTORY: &str = "iotrace-bpf";
@@ -38,10 +39,10 @@ impl Settings {
     /// When it is not known where that is.
     pub fn of_environment() -> Result<Self> {
         let owner = invoking_user();
-        let uid = owner.map_or_else(Uid::effective, |(uid, _)| Uid::from_raw(uid));
+        let uid = owner.map_or_else(|| Uid::effective().as_raw(), |(uid, _)| uid);
         let var = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
         // Under sudo HOME may be that of root.
-        let passwd = || User::from_uid(uid).ok().flatten().map(|u| u.dir);
+        let passwd = || users::home(uid);
         let home = if owner.is_some() { passwd() } else { var("HOME").or_else(passwd) };
         Self::new(home.filter(|h| h.is_absolute()), var("XDG_CONFIG_HOME"), owner)
     }

@@ -73,15 +73,7 @@ fn columns() -> Vec<Column<EventRow>> {
             match (e.errno, e.ret) {
                 (0, Some(ret)) => Cell::from(ret.to_string()),
                 (0, None) => Cell::from("-"),
-                (-1, _) => Cell::new("failed", Tone::Bad),
-                (errno, _) => Cell::new(
-                    nix::errno::Errno::from_raw(errno.into())
-                        .to_string()
-                        .chars()
-                        .take_while(|c| *c != ':')
-                        .collect::<String>(),
-                    Tone::Bad,
-                ),
+                (errno, _) => Cell::new(crate::text::errno(errno), Tone::Bad),
             }
         }),
         Of::wide("path", 20, |e, pen: Pen, width| e.path.as_deref().map_or_else(String::new, |p| pen.path(p, width)))

@@ -199,6 +199,22 @@ fn a_signal_is_chosen_and_confirmed() {
 }
 
 #[test]
+fn stacks_are_asked_for_only_where_they_are_shown() {
+    let mut s = Session::new();
+    assert_eq!(s.state.focus().stacks_of(), None);
+    s.keys("c");
+    assert_eq!(s.state.focus().stacks_of().map(|of| of.pid), Some(4240));
+    for screen in Screen::ALL.into_iter().filter(|screen| *screen != Screen::Processes) {
+        s.state.screen = screen;
+        assert_eq!(s.state.focus().process, None, "{screen:?}");
+    }
+    s.state.screen = Screen::Processes;
+    assert_eq!(s.state.focus().stacks_of().map(|of| of.pid), Some(4240), "they are there again");
+    s.keys("f");
+    assert_eq!(s.state.focus().stacks_of(), None);
+}
+
+#[test]
 fn what_gets_no_signal_has_the_reason() {
     let refused = |change: &dyn Fn(&mut Session)| {
         let mut s = Session::new();

@@ -2,6 +2,7 @@
 
 use crate::summary::view::{Snapshot, Window};
 use crate::tui::state::State;
+use crate::units;
 
 const SECOND: i64 = 1_000_000_000;
 /// No window is shorter.
@@ -64,7 +65,7 @@ pub(super) fn around(now: Option<Window>, kept: Window, at: i64) -> Window {
     moved(Window { from_ns: from, to_ns: from.saturating_add(length) }, 0, kept)
 }
 
-/// A time since the start of the trace: `12.5`, `12.5s`, `300ms`, `2m`, `1h`, `1:30`.
+/// A time since the start of the trace: seconds, another unit, or `1:30`.
 pub(super) fn time(text: &str) -> Result<i64, String> {
     let wrong = || "a time since the start: 12.5s, 300ms, 2m, 1:30".to_owned();
     if let Some((minutes, seconds)) = text.split_once(':') {
@@ -73,13 +74,7 @@ pub(super) fn time(text: &str) -> Result<i64, String> {
         return Ok(i64::from(minutes).saturating_mul(60 * SECOND).saturating_add((seconds * 1e9) as i64));
     }
     let (number, unit) = text.split_at(text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len()));
-    let scale = match unit {
-        "" | "s" => 1e9,
-        "ms" => 1e6,
-        "m" | "min" => 60e9,
-        "h" => 3600e9,
-        _ => return Err(wrong()),
-    };
+    let scale = units::ns_per(if unit.is_empty() { "s" } else { unit }).ok_or_else(wrong)?;
     let number: f64 = number.trim().parse().map_err(|_| wrong())?;
     if number.is_finite() && number >= 0.0 { Ok((number * scale) as i64) } else { Err(wrong()) }
 }
@@ -97,8 +92,8 @@ mod tests {
     #[test]
     fn times_are_read() {
         assert_eq!(
-            ["12.5", "300ms", "2m", "1:30"].map(time),
-            [Ok(12_500_000_000), Ok(300_000_000), Ok(120 * SECOND), Ok(90 * SECOND)]
+            ["12.5", "300ms", "2m", "1:30", "5us", "1 h"].map(time),
+            [Ok(12_500_000_000), Ok(300_000_000), Ok(120 * SECOND), Ok(90 * SECOND), Ok(5000), Ok(3600 * SECOND)]
         );
         for bad in ["", "x", "-1", "1y", "inf", ":"] {
             assert!(time(bad).is_err(), "{bad}");

@@ -74,6 +74,39 @@ fn a_command_goes_on_when_the_dashboard_is_left_and_files_get_what_they_got() {
 }
 
 #[test]
+fn a_command_may_flood_its_terminal_close_it_and_open_it_again() {
+    let work = live::scratch();
+    let script = "yes 0123456789 | head -n 200000
+        echo flood over
+        exec < /dev/null > /dev/null 2>&1
+        sleep 1
+        yes again | head -n 100000 > /dev/tty
+        echo all of it > /dev/tty
+        exit 6";
+    let pane = command(work.path(), script, "");
+    pane.shows(&["all of it", "ENDED", "exit status 6"]);
+    pane.after(&["q"], &["all of it", "left 6"]);
+    is_restored(&pane);
+}
+
+#[test]
+fn a_terminal_that_the_user_has_stopped_holds_up_no_command() {
+    let work = live::scratch();
+    let script = "echo before; while [ ! -e go ]; do sleep 0.1; done
+        yes 0123456789 | head -n 300000; touch written; echo after; exit 4";
+    let pane = command(work.path(), script, "");
+    pane.shows(&["LIVE", "before"]);
+    pane.keys(&["q"]);
+    live::until("the terminal", || pane.value("alternate_on") == "0");
+    pane.shows(&["before"]);
+    pane.keys(&["C-s"]);
+    fs::write(work.path().join("go"), "").unwrap();
+    live::until("the end of the output", || work.path().join("written").exists());
+    pane.after(&["C-q"], &["after", "left 4"]);
+    is_restored(&pane);
+}
+
+#[test]
 fn without_a_terminal_and_without_the_command_nothing_is_shown() {
     let work = live::scratch();
     let refused = Command::new(TRACER).args(["--tui", "--", "true"]).stdin(Stdio::null()).output().unwrap();

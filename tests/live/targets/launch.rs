@@ -246,6 +246,30 @@ fn under_sudo_the_command_and_the_dataset_belong_to_the_caller() {
 }
 
 #[test]
+fn no_module_of_the_c_library_is_loaded_for_users_and_groups() {
+    let work = live::scratch();
+    fs::set_permissions(work.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let log = work.path().join("strace");
+    let out = Command::new("strace")
+        .args(["-f", "-qq", "-e", "trace=openat,execve", "-o"])
+        .arg(&log)
+        .arg(env!("CARGO_BIN_EXE_iotrace-bpf"))
+        .arg("--report")
+        .arg(work.path().join("report"))
+        .args(["--", "true"])
+        .env("SUDO_UID", "65534")
+        .env("SUDO_GID", "65534")
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let opened = fs::read_to_string(&log).unwrap();
+    for (file, wanted) in [("/etc/passwd", true), ("/etc/group", true), ("nsswitch.conf", false), ("libnss_", false)] {
+        assert_eq!(opened.contains(file), wanted, "{file}: {opened}");
+    }
+    assert!(!opened.contains("getent"), "the files know the user: {opened}");
+}
+
+#[test]
 fn children_and_grandchildren_are_traced() {
     let work = live::scratch();
     let script = "for i in 1 2 3; do (sh -c 'echo x > \"$0\"' \"$0.$i\") & done; wait";

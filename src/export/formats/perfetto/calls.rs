@@ -1,7 +1,6 @@
 //! Calls as slices on the tracks of their threads.
 
 use anyhow::Result;
-use nix::errno::Errno;
 
 use super::flows::Flows;
 use super::lanes::{Lanes, Sink, Slice};
@@ -13,6 +12,7 @@ use crate::analysis::nesting::is_phase;
 use crate::analysis::trace::source::{IdKind, Source};
 use crate::export::report::Union;
 use crate::rows::{PARTS, Process, SEQ_BITS, Span, Thread};
+use crate::text;
 use crate::vocabulary::{flag, intern};
 
 /// Tracks of one thread, for calls and phases, and for operations that are in progress at a time.
@@ -232,18 +232,9 @@ impl<'a> Calls<'a> {
         let known = texts.into_iter().filter_map(|(name, text)| Some((name, text?)));
         notes.extend(known.map(|(name, text)| packets.note_text(name, text)));
         if span.errno != 0 {
-            notes.push(packets.note_text("error", &error(span.errno)));
+            notes.push(packets.note_text("error", &text::errno(span.errno)));
         }
         notes
-    }
-}
-
-/// The name of an error; those of libraries have no number.
-fn error(errno: i16) -> String {
-    match Errno::from_raw(errno.into()) {
-        _ if errno < 0 => "failed".to_owned(),
-        Errno::UnknownErrno => format!("errno {errno}"),
-        known => format!("{known:?}"),
     }
 }
 

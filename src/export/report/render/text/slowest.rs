@@ -108,7 +108,7 @@ fn node_rows(node: &Node, (depth, path): (usize, usize), complete: bool, rows: &
     notes.extend(node.offset.map(|offset| format!("at {offset}")));
     match (node.errors, node.errno) {
         (0, _) => {}
-        (_, errno) if errno > 0 => notes.push(format!("failed: {:?}", nix::errno::Errno::from_raw(errno.into()))),
+        (_, errno) if errno > 0 => notes.push(format!("failed: {}", text::errno(errno))),
         (1, _) if node.count == 1 => notes.push("failed".to_owned()),
         (n, _) => notes.push(format!("{n} failed")),
     }
