@@ -13,6 +13,7 @@ mod output;
 mod packages;
 mod replay_code;
 mod rows;
+mod runs;
 mod service;
 mod slow_stacks;
 mod top;
