@@ -199,6 +199,8 @@ table!("processes", Process {
     user: Option<String> => Dict,
     cgroup: Option<String> => Dict,
     container: Option<String> => Dict,
+    container_name: Option<String> => Dict,
+    container_image: Option<String> => Dict,
     unit: Option<String> => Dict,
     rank: Option<i32> => Dict,
     world_size: Option<i32> => Dict,
