@@ -38,3 +38,4 @@ mod stdio_functions;
 mod stepped;
 mod top;
 mod truth;
+mod upgrades;
