@@ -4,7 +4,7 @@ use crate::common::live;
 use crate::common::sql;
 use serde_json::Value;
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -69,6 +69,14 @@ fn a_trace_enters_its_run_into_an_index_that_there_is() {
     });
     assert_eq!(in_index(&all).len(), 7);
     assert_eq!(listed(&all).len(), 7);
+
+    // One of another user: root neither reads it nor replaces it.
+    chown(all.join("runs.parquet"), Some(64_322), None).unwrap();
+    let out = recorded(&all.join("of-root"), &[], 1);
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert!(text.contains("the index of runs: ") && text.contains("it belongs to user 64322"), "{text}");
+    assert_eq!(in_index(&all).len(), 7);
+    chown(all.join("runs.parquet"), Some(0), None).unwrap();
 
     // A file of that name that is no index: it stays, and the trace is not the worse for it.
     fs::write(all.join("runs.parquet"), "mine").unwrap();
