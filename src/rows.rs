@@ -244,6 +244,9 @@ pub struct Process {
     pub cgroup: Option<String>,
     /// `RUNTIME://ID`.
     pub container: Option<String>,
+    /// What its runtime calls it, and what it was made from.
+    pub container_name: Option<String>,
+    pub container_image: Option<String>,
     pub unit: Option<String>,
     pub rank: Option<i32>,
     pub world_size: Option<i32>,

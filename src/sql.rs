@@ -1,11 +1,9 @@
 //! `sql`: a dataset's views in `DuckDB`, be that a program or a module of Python, from any working directory.
 
-use crate::export::programs::{is_special, program, python, views};
+use crate::export::programs::{Views, is_special, program, python, views};
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde_json::Value;
-use std::fs::File;
 use std::io::IsTerminal as _;
-use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -44,9 +42,8 @@ pub fn rows(dir: &Path, query: &str) -> Result<Vec<Value>> {
 }
 
 /// A program that answers `query`, or what is typed or piped.
-fn command(dir: &Path, views: &File, query: Option<&str>, plain: bool) -> Result<Command> {
-    // The descriptor stays open in the program.
-    let path = format!("/proc/self/fd/{}", views.as_raw_fd());
+fn command(dir: &Path, views: &Views, query: Option<&str>, plain: bool) -> Result<Command> {
+    let path = views.path();
     let mut command = if let Some(duckdb) = program("duckdb") {
         let mut command = Command::new(duckdb);
         command.args(["-init", &path]).args(plain.then_some("-csv"));

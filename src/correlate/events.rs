@@ -50,11 +50,12 @@ impl Correlator {
             Event::Thread { thread, process, pid, tid, comm, .. } => {
                 self.thread_begins(t_ns, (thread, process), [pid, tid], comm, out);
             }
-            Event::Belongs { process, uid, user, cgroup, .. } => {
+            Event::Belongs { process, uid, user, cgroup, container, .. } => {
                 if let Some(cgroup) = &cgroup {
                     self.blocks.in_cgroup(cgroup);
                 }
-                self.processes.belongs(t_ns, process, uid, user, cgroup.map(|cgroup| cgroup.path), out);
+                let cgroup = cgroup.map(|cgroup| (cgroup.path, container.unwrap_or_default()));
+                self.processes.belongs(t_ns, process, (uid, user), cgroup, out);
             }
             Event::Exec { time, process, program, exe, args, env } => {
                 self.program_begins(time, process, &Program { number: program, exe, args, env }, out);

@@ -38,6 +38,7 @@ use crate::correlate::devices::block::Blocks;
 use crate::correlate::devices::rpc::Rpcs;
 use crate::correlate::libraries::collectives::Collectives;
 use crate::correlate::losses::Losses;
+pub(crate) use crate::correlate::resources::cgroup;
 use crate::correlate::resources::processes::{Processes, Variables};
 use crate::correlate::tracker::ResourceTracker;
 use crate::event::{Event, FileKey, Measured, Striping};

@@ -219,6 +219,13 @@ pub struct Bio {
     pub cgroup: Option<u64>,
 }
 
+/// What the runtime of a container calls it and its image.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Container {
+    pub name: Option<String>,
+    pub image: Option<String>,
+}
+
 /// An operation that the kernel carried out after the call that submitted it, and that is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
@@ -386,8 +393,16 @@ pub enum Event {
     Process { time: u64, process: u32, parent: Option<u32>, runs: bool, pid: u32, ppid: u32, uid: u32 },
     /// A target executed a program. Open file descriptors with close-on-exec are gone.
     Exec { time: u64, process: u32, program: u32, exe: Vec<u8>, args: Vec<Vec<u8>>, env: Vec<Vec<u8>> },
-    /// The user of a target, by number and as the node calls them, and its control group where the kernel has such.
-    Belongs { time: u64, process: u32, uid: u32, user: Option<String>, cgroup: Option<Cgroup> },
+    /// The user of a target, by number and as the node calls them, its control group where the kernel has such, and what is
+    /// known of the container that this is of.
+    Belongs {
+        time: u64,
+        process: u32,
+        uid: u32,
+        user: Option<String>,
+        cgroup: Option<Cgroup>,
+        container: Option<Container>,
+    },
     /// A target ended. `status` is the kernel's wait status.
     Exit { time: u64, process: u32, status: u32 },
     /// A file that was open before tracing began (found at attach), and how it was opened.

@@ -27,9 +27,12 @@
 -- Views lead to the same parts again and again: their footers are read once, and again when they have changed.
 SET parquet_metadata_cache = true;
 
--- The parts of a table in the datasets below the variable iotrace_dir, or the working directory.
-CREATE OR REPLACE MACRO parts(name) AS coalesce(
-  getvariable('iotrace_some')[name], [coalesce(getvariable('iotrace_dir') || '/', '') || '**/' || name || '-*.parquet']);
+-- The parts of a table in the datasets below the variable iotrace_dir, or the working directory; and one without rows that
+-- iotrace-bpf gives (iotrace_none), which has the columns that datasets of earlier versions lack. Of a table that they lack
+-- (iotrace_absent) that one alone.
+CREATE OR REPLACE MACRO parts(name) AS coalesce(getvariable('iotrace_absent')[name], list_concat(coalesce(
+  getvariable('iotrace_some')[name], [coalesce(getvariable('iotrace_dir') || '/', '') || '**/' || name || '-*.parquet']),
+  getvariable('iotrace_none')[name]));
 
 -- While views are made each leads to two parts of a table, and from the end of this file on to all: DuckDB looks into
 -- every file wherever a view names a table. The first and the last part by name: where datasets are of several
@@ -38,6 +41,8 @@ SET VARIABLE iotrace_some = (
   SELECT map(list(name), list(list_distinct([first, last])))
   FROM (SELECT regexp_extract(file, '([a-z_]+)-[0-9]+[.]parquet$', 1) AS name, min(file) AS first, max(file) AS last
         FROM glob(coalesce(getvariable('iotrace_dir') || '/', '') || '**/*-*.parquet') GROUP BY 1));
+SET VARIABLE iotrace_absent = CAST(map_from_entries([entry for entry in map_entries(getvariable('iotrace_none'))
+  if NOT list_contains(map_keys(getvariable('iotrace_some')), entry.key)]) AS MAP(VARCHAR, VARCHAR[]));
 
 -- Joins compare hosts by IS NOT DISTINCT FROM: from '=' DuckDB concludes that all rows of a host fit each other, and begins there.
 

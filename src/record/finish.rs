@@ -8,7 +8,7 @@ use crate::record::session::control::{Control, pass_on};
 use crate::record::session::worker;
 use crate::record::threads::Threads;
 use crate::record::{DUMP, TICK, WRITE};
-use crate::{export, notices, text};
+use crate::{export, notices, runs, text};
 use anyhow::{Result, anyhow};
 use nix::sys::signal::Signal;
 use std::io::Write as _;
@@ -62,6 +62,7 @@ impl Ended {
         let started = self.command.is_some() || args.run.is_empty() || of_ranks;
         if started && self.outcome.is_ok() && written.is_ok() {
             publish(args, &mut destination, report, several)?;
+            enter_run(&destination, of_ranks);
         }
         if let (Some(command), Err(_)) = (&mut self.command, &written)
             && command.ended()?.is_none()
@@ -99,6 +100,17 @@ fn publish(args: &RecordArgs, destination: &mut Destination, report: &Report, se
         notices::note(&format!("{what} in {}", text::escape(dir.as_os_str().as_encoded_bytes())));
     }
     Ok(())
+}
+
+/// Enters a run into an index that there is. What goes wrong there is no failure of the trace.
+fn enter_run(destination: &Destination, of_ranks: bool) {
+    let Some(own) = destination.kept() else { return };
+    // Nodes of a job are one run.
+    let run = own.parent().filter(|parent| of_ranks && !parent.as_os_str().is_empty()).unwrap_or(&own);
+    let notes = runs::enter(run).unwrap_or_else(|why| vec![format!("{why:#}")]);
+    for note in notes {
+        notices::note(&format!("the index of runs: {note}"));
+    }
 }
 
 /// For a command that is no longer traced.

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::runs::row::{COLUMNS, Of, Run};
+use crate::runs::row::{COLUMNS, Column, Of, Run};
 use crate::text::wall;
 use crate::units;
 use crate::usage::hint;
@@ -10,7 +10,7 @@ use crate::usage::hint;
 /// `NAME=VALUE`, `!=`, `~` (has that part), `>`, `<`.
 #[derive(Debug, Clone)]
 pub struct Condition {
-    of: Of,
+    column: &'static Column,
     is: Is,
     value: String,
     /// The same as a number, for columns that have one.
@@ -42,23 +42,23 @@ impl FromStr for Condition {
             let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
             return Err(format!("{name:?} is none of {}{}", names.join(", "), hint(name, names)));
         };
-        let of = column.of;
-        let ordered = !matches!(of, Of::Text(_) | Of::Texts(_) | Of::Truth(_));
+        let of = &column.of;
+        let ordered = !matches!(of, Of::Text(_) | Of::TextIfAny(_) | Of::Texts(_) | Of::Truth(_));
         let number = number(of, value).map_err(|why| format!("{name}: {why}"))?;
         if !ordered && matches!(is, Is::Above | Is::Below) {
             return Err(format!("{name} has no order: use =, != or ~"));
         }
-        if is == Is::With && !matches!(of, Of::Text(_) | Of::Texts(_) | Of::Time(_)) {
+        if is == Is::With && !matches!(of, Of::Text(_) | Of::TextIfAny(_) | Of::Texts(_) | Of::Time(_)) {
             return Err(format!("{name} has no parts: use =, !=, > or <"));
         }
-        Ok(Self { of, is, value: value.to_owned(), number })
+        Ok(Self { column, is, value: value.to_owned(), number })
     }
 }
 
 /// The value of a column that has numbers.
-fn number(of: Of, value: &str) -> Result<f64, String> {
+fn number(of: &Of, value: &str) -> Result<f64, String> {
     match of {
-        Of::Text(_) | Of::Texts(_) | Of::Time(_) => Ok(0.0),
+        Of::Text(_) | Of::TextIfAny(_) | Of::Texts(_) | Of::Time(_) => Ok(0.0),
         Of::Truth(_) => match value {
             "yes" => Ok(1.0),
             "no" => Ok(0.0),
@@ -67,23 +67,23 @@ fn number(of: Of, value: &str) -> Result<f64, String> {
         Of::Count(_) => value.parse().map_err(|_| format!("{value:?} is no number")),
         // Bytes alone may be plain, as in other filters.
         Of::Bytes(_) => value.parse().or_else(|_| Ok(units::size(value)? as f64)),
-        Of::Seconds(_) => Ok(units::time(value)? as f64 / 1e9),
+        Of::Seconds(_) | Of::SecondsIfAny(_) => Ok(units::time(value)? as f64 / 1e9),
     }
 }
 
 impl Condition {
     pub fn holds(&self, run: &Run) -> bool {
-        match self.of {
-            Of::Text(of) => self.of_text(of(run).unwrap_or("")),
-            Of::Texts(of) => {
-                let any = of(run)
-                    .iter()
-                    .any(|text| if self.is == Is::With { text.contains(&self.value) } else { *text == self.value });
-                any != (self.is == Is::NotEqual)
+        match &self.column.of {
+            Of::Text(at) => self.of_text((at.of)(run)),
+            Of::TextIfAny(at) => self.of_text((at.of)(run).as_deref().unwrap_or("")),
+            Of::Texts(at) => {
+                let like =
+                    |text: &String| if self.is == Is::With { text.contains(&self.value) } else { *text == self.value };
+                (at.of)(run).iter().any(like) != (self.is == Is::NotEqual)
             }
             // As it is shown, so that a part of it will do: 2026-11 is before 2026-11-01.
-            Of::Time(of) => {
-                let shown = wall(of(run));
+            Of::Time(at) => {
+                let shown = wall(*(at.of)(run));
                 let shown = shown.get(..self.value.len()).unwrap_or(&shown);
                 match self.is {
                     Is::Above => shown > self.value.as_str(),
@@ -92,9 +92,10 @@ impl Condition {
                     Is::NotEqual => shown != self.value,
                 }
             }
-            Of::Count(of) | Of::Bytes(of) => self.of_number(of(run) as f64),
-            Of::Seconds(of) => of(run).is_some_and(|seconds| self.of_number(seconds)),
-            Of::Truth(of) => self.of_number(f64::from(u8::from(of(run)))),
+            Of::Count(at) | Of::Bytes(at) => self.of_number(*(at.of)(run) as f64),
+            Of::Seconds(at) => self.of_number(*(at.of)(run)),
+            Of::SecondsIfAny(at) => (at.of)(run).is_some_and(|seconds| self.of_number(seconds)),
+            Of::Truth(at) => self.of_number(f64::from(u8::from(*(at.of)(run)))),
         }
     }
 

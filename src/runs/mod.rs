@@ -3,6 +3,7 @@
 
 pub mod condition;
 mod index;
+mod renew;
 mod row;
 
 use std::io::Write;
@@ -10,9 +11,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::export::report::{Union, build};
 use crate::runs::condition::Condition;
 pub use crate::runs::index::INDEX;
+pub use crate::runs::renew::enter;
 pub use crate::runs::row::{COLUMNS, Run};
 use crate::text::{self, Set, bytes, escape, percent, quoted, table, time};
 
@@ -31,28 +32,7 @@ pub struct Look {
 /// # Errors
 /// When there is no dataset, or `out` cannot be written to.
 pub fn run(dir: &Path, conditions: &[Condition], look: Look, out: &mut dyn Write) -> Result<Vec<String>> {
-    let (known, mut notes) = match index::read(&dir.join(INDEX)) {
-        Ok(known) => (known, Vec::new()),
-        Err(why) => (Vec::new(), vec![format!("{}: {why:#}; it is made again", dir.join(INDEX).display())]),
-    };
-    let mut runs = Vec::new();
-    for mut union in Union::open_related(dir)? {
-        let identity = row::Identity::of(dir, &union);
-        if let Some(same) = known.iter().find(|run| run.identity() == identity) {
-            runs.push(same.clone());
-            continue;
-        }
-        match build(&mut union) {
-            Ok(report) => runs.push(Run::of(identity, &mut union, &report)?),
-            Err(why) => notes.push(format!("{}: {why:#}", dir.join(&identity.path).display())),
-        }
-    }
-    runs.sort_by(|a, b| b.start_ns.cmp(&a.start_ns).then_with(|| a.path.cmp(&b.path)));
-    if runs != known
-        && let Err(why) = index::write(&dir.join(INDEX), &runs)
-    {
-        notes.push(format!("no index is kept: {why:#}"));
-    }
+    let (mut runs, notes) = renew::all(dir)?;
     runs.retain(|run| conditions.iter().all(|condition| condition.holds(run)));
     runs.truncate(look.top.unwrap_or(usize::MAX));
     let shown = if look.json { json(&runs)? } else { lines(dir, &runs, look.width) };

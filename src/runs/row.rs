@@ -10,36 +10,79 @@ use crate::analysis::trace::source::Source as _;
 use crate::export::report::{Report, Union};
 use crate::vocabulary::{Kind, Layer};
 
-/// A run: one row of the index.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Run {
+/// The columns of the index: the row, and how a column of each name is written, read and compared.
+macro_rules! columns {
+    ($($(#[$about:meta])* $field:ident: $of:ident($type:ty) = $name:literal,)+) => {
+        /// A run: one row of the index.
+        #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+        pub struct Run {
+            $($(#[$about])* pub $field: $type,)+
+        }
+
+        /// All columns, in the order of the index. Conditions name them too.
+        pub static COLUMNS: &[Column] = &[
+            $(Column { name: $name, of: Of::$of(At { of: |run| &run.$field, to: |run| &mut run.$field }) },)+
+        ];
+    };
+}
+
+columns! {
     /// Where its datasets are, below the directory of the index; `.` for that itself.
-    pub path: String,
+    path: Text(String) = "path",
     /// Bytes of all parts of its datasets: a run that goes on has more later.
-    pub dataset_bytes: i64,
-    /// In ns since 1970.
-    pub start_ns: i64,
-    pub duration_s: f64,
-    pub nodes: Vec<String>,
+    dataset_bytes: Bytes(i64) = "dataset_bytes",
+    start_ns: Time(i64) = "start",
+    duration_s: Seconds(f64) = "duration_s",
+    nodes: Texts(Vec<String>) = "nodes",
     /// Of the first process that has one.
-    pub user: Option<String>,
-    pub job: Option<String>,
-    pub command: String,
-    pub processes: i64,
-    pub ranks: i64,
+    user: TextIfAny(Option<String>) = "user",
+    job: TextIfAny(Option<String>) = "job",
+    command: Text(String) = "command",
+    processes: Count(i64) = "processes",
+    ranks: Count(i64) = "ranks",
     /// System calls, and the bytes that they read and wrote.
-    pub calls: i64,
-    pub read_bytes: i64,
-    pub written_bytes: i64,
+    calls: Count(i64) = "calls",
+    read_bytes: Bytes(i64) = "read_bytes",
+    written_bytes: Bytes(i64) = "written_bytes",
     /// Wall time in calls on the critical path, as the report has it.
-    pub calls_s: f64,
+    calls_s: Seconds(f64) = "calls_s",
     /// The worst finding, and its seconds, if they are known.
-    pub finding: Option<String>,
-    pub finding_s: Option<f64>,
+    finding: TextIfAny(Option<String>) = "finding",
+    finding_s: SecondsIfAny(Option<f64>) = "finding_s",
     /// The rules of all findings, the worst first.
-    pub findings: Vec<String>,
+    findings: Texts(Vec<String>) = "findings",
     /// False: something was lost, or the end was not recorded.
-    pub complete: bool,
+    complete: Truth(bool) = "complete",
+}
+
+/// Where a row has the value of a column.
+#[derive(Debug)]
+pub struct At<T: 'static> {
+    pub of: fn(&Run) -> &T,
+    pub to: fn(&mut Run) -> &mut T,
+}
+
+/// What a column has.
+#[derive(Debug)]
+pub enum Of {
+    Text(At<String>),
+    TextIfAny(At<Option<String>>),
+    /// Any of several.
+    Texts(At<Vec<String>>),
+    Count(At<i64>),
+    Bytes(At<i64>),
+    Seconds(At<f64>),
+    SecondsIfAny(At<Option<f64>>),
+    /// In ns since 1970.
+    Time(At<i64>),
+    Truth(At<bool>),
+}
+
+/// A column of the index.
+#[derive(Debug)]
+pub struct Column {
+    pub name: &'static str,
+    pub of: Of,
 }
 
 /// What a run is known by: as long as this is the same, so is the rest.
@@ -114,53 +157,6 @@ impl Run {
         })
     }
 }
-
-/// What a column has.
-#[derive(Debug, Clone, Copy)]
-pub enum Of {
-    Text(fn(&Run) -> Option<&str>),
-    /// Any of several.
-    Texts(fn(&Run) -> &[String]),
-    Count(fn(&Run) -> i64),
-    Bytes(fn(&Run) -> i64),
-    Seconds(fn(&Run) -> Option<f64>),
-    /// In ns since 1970.
-    Time(fn(&Run) -> i64),
-    Truth(fn(&Run) -> bool),
-}
-
-/// A column of the index, which conditions name too.
-#[derive(Debug, Clone, Copy)]
-pub struct Column {
-    pub name: &'static str,
-    pub of: Of,
-}
-
-const fn column(name: &'static str, of: Of) -> Column {
-    Column { name, of }
-}
-
-/// All columns, in the order of the index.
-pub const COLUMNS: &[Column] = &[
-    column("path", Of::Text(|run| Some(&run.path))),
-    column("dataset_bytes", Of::Bytes(|run| run.dataset_bytes)),
-    column("start", Of::Time(|run| run.start_ns)),
-    column("duration_s", Of::Seconds(|run| Some(run.duration_s))),
-    column("nodes", Of::Texts(|run| &run.nodes)),
-    column("user", Of::Text(|run| run.user.as_deref())),
-    column("job", Of::Text(|run| run.job.as_deref())),
-    column("command", Of::Text(|run| Some(&run.command))),
-    column("processes", Of::Count(|run| run.processes)),
-    column("ranks", Of::Count(|run| run.ranks)),
-    column("calls", Of::Count(|run| run.calls)),
-    column("read_bytes", Of::Bytes(|run| run.read_bytes)),
-    column("written_bytes", Of::Bytes(|run| run.written_bytes)),
-    column("calls_s", Of::Seconds(|run| Some(run.calls_s))),
-    column("finding", Of::Text(|run| run.finding.as_deref())),
-    column("finding_s", Of::Seconds(|run| run.finding_s)),
-    column("findings", Of::Texts(|run| &run.findings)),
-    column("complete", Of::Truth(|run| run.complete)),
-];
 
 #[cfg(test)]
 mod tests {

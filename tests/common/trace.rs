@@ -187,6 +187,8 @@ pub fn process(process_ix: i32, rank: Option<i32>) -> Row {
         cgroup: None,
         user: None,
         container: None,
+        container_name: None,
+        container_image: None,
         unit: None,
         step_id: None,
         rank,

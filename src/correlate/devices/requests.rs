@@ -266,7 +266,7 @@ fn what_no_call_dirtied_is_of_a_control_group_in_which_there_is_a_traced_process
     let mut run = Run::new();
     run.correlator.set_measured(Measured { requests: true, ..Measured::default() });
     let cgroup = Some(Cgroup { path: "/job".into(), id: Some(8) });
-    run.push(Event::Belongs { time: 1, process: 0, uid: 0, user: None, cgroup });
+    run.push(Event::Belongs { time: 1, process: 0, uid: 0, user: None, cgroup, container: None });
     run.openat(call(0, 1, 0, 2, 3), "/d/a", 1, 3);
     let on = |c: Call| Call { handle: Some(3), file: Some(key(1)), ..c };
     run.call("pwrite64", Call { off: Some(0), len: Some(4096), got: Some(4096), ..on(call(0, 2, 0, 10, 12)) });

@@ -45,6 +45,8 @@ impl Process {
             user: None,
             cgroup: None,
             container: None,
+            container_name: None,
+            container_image: None,
             unit: None,
             rank: None,
             world_size: None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::correlate::calls::phases::Phases;
 use crate::correlate::calls::stack::Stack;
 use crate::correlate::resources::cgroup;
-use crate::event::{Cached, TextKind};
+use crate::event::{Cached, Container, TextKind};
 use crate::paths::lossy_path;
 use crate::rows::{Process, Row, Span, Thread};
 use crate::{HashMap, catalog};
@@ -317,20 +317,22 @@ impl Processes {
         }
     }
 
-    /// Notes the user of a process and its control group.
+    /// Notes the user of a process, and its control group with what is known of the container that this is of.
     pub fn belongs(
         &mut self,
         t_ns: i64,
         process: u32,
-        uid: u32,
-        user: Option<String>,
-        cgroup: Option<String>,
+        (uid, user): (u32, Option<String>),
+        cgroup: Option<(String, Container)>,
         out: &mut Vec<Row>,
     ) {
         let state = self.known(process, t_ns);
         let before = state.row.clone();
         (state.row.uid, state.row.user) = (uid as i32, user);
-        state.row.cgroup = cgroup.or(state.row.cgroup.take());
+        if let Some((cgroup, container)) = cgroup {
+            state.row.cgroup = Some(cgroup);
+            (state.row.container_name, state.row.container_image) = (container.name, container.image);
+        }
         state.assign_membership();
         if state.row != before {
             out.push(Row::Process(Box::new(state.row.clone())));

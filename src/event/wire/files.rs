@@ -84,7 +84,7 @@ pub(super) fn belongs(kind: u8, bytes: &[u8]) -> Result<Event, WireError> {
     // Processes that were never put into a group are in the root: its number identifies nothing.
     let id = (g.len > 0).then_some(g.id);
     let cgroup = (g.known != 0).then_some(Cgroup { path, id });
-    Ok(Event::Belongs { time: g.time, process: g.process, uid: g.uid, user: None, cgroup })
+    Ok(Event::Belongs { time: g.time, process: g.process, uid: g.uid, user: None, cgroup, container: None })
 }
 
 pub(super) fn mapped(m: &t::iot_map) -> Record {

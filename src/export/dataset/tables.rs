@@ -2,7 +2,10 @@
 //!
 //! The encodings were chosen by measuring each column of realistic traces in each encoding.
 
-use crate::export::dataset::table::{Table, table};
+use anyhow::Result;
+use parquet::arrow::ArrowWriter;
+
+use crate::export::dataset::table::{Table, properties, schema, table};
 use crate::rows::{
     Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric,
     Mount, Object, Process, Rollup, Rpc, Span, Stack, Thread,
@@ -199,6 +202,8 @@ table!("processes", Process {
     user: Option<String> => Dict,
     cgroup: Option<String> => Dict,
     container: Option<String> => Dict,
+    container_name: Option<String> => Dict,
+    container_image: Option<String> => Dict,
     unit: Option<String> => Dict,
     rank: Option<i32> => Dict,
     world_size: Option<i32> => Dict,
@@ -385,3 +390,22 @@ macro_rules! names {
     };
 }
 each_table!(names);
+
+macro_rules! empty {
+    ($($field:ident: $row:ident $($boxed:ident)?),+ $(,)?) => {
+        /// Of each table its name and the bytes of a part without rows.
+        ///
+        /// # Errors
+        /// When it cannot be encoded.
+        pub fn empty_parts() -> Result<Vec<(&'static str, Vec<u8>)>> {
+            Ok(vec![$((<$row as Table>::NAME, empty_part::<$row>()?)),+])
+        }
+    };
+}
+each_table!(empty);
+
+fn empty_part<T: Table>() -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    ArrowWriter::try_new(&mut bytes, schema::<T>(), Some(properties::<T>("", 1)?))?.close()?;
+    Ok(bytes)
+}

@@ -95,6 +95,16 @@ impl Directory {
         Self::lock(file, path, owner)
     }
 
+    /// The directory `path`, which must exist and may be written by others, too. What is made there belongs to `owner`.
+    ///
+    /// # Errors
+    /// When there is none, or it is a link (privileged).
+    pub fn unlocked(path: &Path, owner: Option<(u32, u32)>, privileged: bool) -> Result<Self> {
+        let path: PathBuf = path.components().collect();
+        let file = find(&path, privileged)?;
+        Ok(Self { path, file, owner })
+    }
+
     /// A directory in this one, locked; `None` when what has the name is no directory.
     ///
     /// # Errors

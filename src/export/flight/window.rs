@@ -318,7 +318,8 @@ fn heap(row: &Row) -> usize {
             let words = r.cmdline.iter().map(|word| size_of::<String>() + word.capacity()).sum::<usize>();
             size_of::<Process>()
                 + words
-                + texts(&[&r.exe, &r.user, &r.cgroup, &r.container, &r.unit, &r.job_id, &r.step_id])
+                + texts(&[&r.exe, &r.user, &r.cgroup, &r.container, &r.container_name, &r.container_image])
+                + texts(&[&r.unit, &r.job_id, &r.step_id])
         }
         Row::Rpc(_) => size_of::<Rpc>(),
         Row::Thread(r) => r.comm.capacity(),

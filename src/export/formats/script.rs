@@ -1,7 +1,6 @@
 //! Formats that libraries for Python write: scripts that the user's Python runs over the dataset's views.
 
 use std::fs;
-use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -60,7 +59,7 @@ impl Script {
         let scratch = Scratch::beside(output)?;
         let whole = scratch.0.join("output");
         let mut command = Command::new(python);
-        command.args(["-c", self.text]).arg(format!("/proc/self/fd/{}", views.as_raw_fd())).arg(&scratch.0).arg(&whole);
+        command.args(["-c", self.text]).arg(views.path()).arg(&scratch.0).arg(&whole);
         if is_special(dir) {
             command.current_dir(dir);
         }

@@ -161,6 +161,8 @@ mod tests {
             user: None,
             cgroup: None,
             container: None,
+            container_name: None,
+            container_image: None,
             unit: None,
             rank,
             world_size: None,

@@ -30,6 +30,8 @@ pub struct About {
     pub command: Option<String>,
     /// When it was recorded, in ns since 1970.
     pub time: Option<RangeInclusive<i64>>,
+    /// What a flight recorder kept: such datasets of one trace may have rows in common.
+    pub of_flight: bool,
 }
 
 impl About {
@@ -44,12 +46,12 @@ impl About {
         let from = facts.number("t0_wall_ns");
         let time = from.map(|from| from..=from.saturating_add(facts.number("end_ns").unwrap_or(0).max(0)));
         let trace = facts.run().map(|run| (host.to_owned(), run));
-        Self { trace, jobs, command: facts.0.get("command").cloned(), time }
+        Self { trace, jobs, command: facts.0.get("command").cloned(), time, of_flight: facts.0.contains_key("trigger") }
     }
 
     /// Nodes of one job have its id in common. Without one: other commands, at another time, are another
     /// run.
-    fn has_to_do_with(&self, other: &Self) -> bool {
+    pub fn has_to_do_with(&self, other: &Self) -> bool {
         if self.trace.is_some() && self.trace == other.trace {
             return true;
         }
@@ -61,15 +63,33 @@ impl About {
         let apart = times.is_some_and(|(own, other)| own.start() > other.end() || other.start() > own.end());
         !(apart && commands.is_some_and(|(own, other)| own != other))
     }
+
+    /// Is it a part of the same run, and not the same command once more? Without a job's id nodes of one run have their
+    /// command in common, and a time.
+    pub fn is_of_one_run_with(&self, other: &Self) -> bool {
+        if self.of_flight || other.of_flight {
+            return false;
+        }
+        let Some((own, others)) = self.trace.as_ref().zip(other.trace.as_ref()) else { return false };
+        if own == others {
+            return true;
+        }
+        if !self.jobs.is_empty() && !other.jobs.is_empty() {
+            return !self.jobs.is_disjoint(&other.jobs);
+        }
+        let times = self.time.as_ref().zip(other.time.as_ref());
+        let together = times.is_some_and(|(own, other)| own.start() <= other.end() && other.start() <= own.end());
+        together && own.0 != others.0 && self.command == other.command
+    }
 }
 
 /// Numbers of groups: those that have to do with each other, directly or by others, have one.
-pub fn related(all: &[About]) -> Vec<usize> {
+pub fn related(all: &[About], are: fn(&About, &About) -> bool) -> Vec<usize> {
     let mut groups: Vec<usize> = (0..all.len()).collect();
     for (at, one) in all.iter().enumerate() {
         for (before, other) in all.iter().enumerate().take(at) {
             let (from, to) = (groups[at].max(groups[before]), groups[at].min(groups[before]));
-            if from != to && one.has_to_do_with(other) {
+            if from != to && are(one, other) {
                 groups.iter_mut().filter(|group| **group == from).for_each(|group| *group = to);
             }
         }
@@ -83,7 +103,11 @@ mod tests {
 
     fn about(job: &str, command: &str, time: RangeInclusive<i64>) -> About {
         let jobs = (!job.is_empty()).then(|| job.to_owned()).into_iter().collect();
-        About { trace: None, jobs, command: Some(command.to_owned()), time: Some(time) }
+        About { jobs, command: Some(command.to_owned()), time: Some(time), ..About::default() }
+    }
+
+    fn together(all: &[About]) -> Vec<usize> {
+        related(all, About::has_to_do_with)
     }
 
     #[test]
@@ -96,15 +120,39 @@ mod tests {
             about("8", "app", 2..=9),
             about("8", "post", 50..=60),
         ];
-        assert_eq!(related(&jobs), [0, 0, 2, 2]);
+        assert_eq!(together(&jobs), [0, 0, 2, 2]);
         // A server and its client; the same again later is another run, and so is what follows it.
         let plain =
             [about("", "serve", 0..=9), about("", "app", 3..=5), about("", "gzip", 20..=30), about("", "tar", 31..=40)];
-        assert_eq!(related(&plain), [0, 0, 2, 3]);
+        assert_eq!(together(&plain), [0, 0, 2, 3]);
         // A service that was started again, and periods of one recording.
         let service = [node(1, about("", "a", 0..=1)), node(1, about("", "b", 5..=6)), about("", "a", 90..=99)];
-        assert_eq!(related(&service), [0, 0, 0]);
+        assert_eq!(together(&service), [0, 0, 0]);
         // One without any of these belongs to the same run.
-        assert_eq!(related(&[About::default(), about("", "a", 0..=1), about("9", "b", 5..=6)]), [0, 0, 0]);
+        assert_eq!(together(&[About::default(), about("", "a", 0..=1), about("9", "b", 5..=6)]), [0, 0, 0]);
+    }
+
+    #[test]
+    fn a_command_that_runs_again_is_another_run() {
+        let on = |host: &str, trace: i64, about: About| About { trace: Some((host.to_owned(), trace)), ..about };
+        let one_run = |all: &[About]| related(all, About::is_of_one_run_with);
+        let app = |time| about("", "app", time);
+        // Twice on one node, once on two at the same time, and two others of that command at that time on one node.
+        let plain = [
+            on("a", 1, app(0..=9)),
+            on("a", 2, app(20..=29)),
+            on("a", 3, app(50..=59)),
+            on("b", 1, app(51..=58)),
+            on("c", 3, app(80..=89)),
+            on("c", 4, app(81..=89)),
+        ];
+        assert_eq!(one_run(&plain), [0, 1, 2, 2, 4, 5]);
+        // Steps of a job, whenever; periods of one trace; dumps of a flight recorder, which have rows in common.
+        let job = |trace, time| on("a", trace, about("7", "app", time));
+        assert_eq!(one_run(&[job(1, 0..=1), job(2, 8..=9)]), [0, 0]);
+        assert_eq!(one_run(&[on("a", 1, app(0..=1)), on("a", 1, app(8..=9))]), [0, 0]);
+        let flight = |time| About { of_flight: true, ..on("a", 1, app(time)) };
+        assert_eq!(one_run(&[flight(0..=5), flight(3..=9)]), [0, 1]);
+        assert_eq!(one_run(&[About::default(), About::default()]), [0, 1]);
     }
 }

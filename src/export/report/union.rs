@@ -69,10 +69,22 @@ impl Union {
     /// # Errors
     /// As above.
     pub fn open_related(path: &Path) -> Result<Vec<Self>> {
+        Self::open_apart(path, About::has_to_do_with)
+    }
+
+    /// The same, each run apart, also of one command.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn open_runs(path: &Path) -> Result<Vec<Self>> {
+        Self::open_apart(path, About::is_of_one_run_with)
+    }
+
+    fn open_apart(path: &Path, are: fn(&About, &About) -> bool) -> Result<Vec<Self>> {
         let (known, unreadable) = find(path)?;
         let about: Vec<About> = known.iter().map(|one| About::of(&one.host, &one.dataset, &one.facts)).collect();
         let mut groups = BTreeMap::<usize, Vec<Known>>::new();
-        for (one, group) in known.into_iter().zip(related(&about)) {
+        for (one, group) in known.into_iter().zip(related(&about, are)) {
             groups.entry(group).or_default().push(one);
         }
         let mut all = groups.into_values().map(|known| Self::of(known, Vec::new())).collect::<Result<Vec<_>>>()?;

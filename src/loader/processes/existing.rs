@@ -185,7 +185,7 @@ pub fn events(pid: u32, process: u32) -> Vec<Event> {
     // Stamped when all is read: what comes later must not look older than what was worked off meanwhile.
     let time = events.first().map_or_else(now, Event::time);
     events.insert(0, Event::Process { time, process, parent: None, runs: false, pid, ppid, uid });
-    events.insert(1, Event::Belongs { time, process, uid, user: None, cgroup: cgroup(pid) });
+    events.insert(1, Event::Belongs { time, process, uid, user: None, cgroup: cgroup(pid), container: None });
     events
 }
 

@@ -110,6 +110,11 @@ impl Destination {
         Ok(Some(wanted))
     }
 
+    /// Where the finished recording stays, once it is settled; none where nothing asked for it.
+    pub fn kept(&self) -> Option<PathBuf> {
+        if self.temporary { self.wanted.get() } else { Some(self.path.clone()) }
+    }
+
     fn move_to(&self, wanted: &Path) -> Result<()> {
         // Made in the way of every dataset: it belongs to the invoking user, and no link is followed.
         let privileged = nix::unistd::geteuid().is_root();

@@ -1,11 +1,12 @@
 //! The thread between the rings and the dataset: decodes, correlates, writes.
 
 use crate::cli::trigger::Trigger;
-use crate::correlate::{Config, Correlator, give_back};
+use crate::correlate::{Config, Correlator, cgroup, give_back};
 use crate::event::Event;
 use crate::event::wire::{Decoder, Record};
 use crate::export::{Forgotten, Moment};
 use crate::loader::kernel::rings::{Batch, Drained, Gauges, now};
+use crate::loader::processes::containers::Containers;
 use crate::loader::processes::stripes::Stripes;
 use crate::loader::processes::{existing, limits, mounts, users};
 use crate::metrics::endpoint::Shared;
@@ -84,6 +85,8 @@ struct State {
     sought: HashSet<(i32, i64)>,
     /// Names of users, as the node has them.
     users: HashMap<u32, Option<String>>,
+    /// Names of containers, as their runtimes keep them.
+    containers: Containers,
     /// Whether there are control groups that the kernel side does not report: those of version 1.
     version_1: bool,
     stripes: Stripes,
@@ -126,6 +129,7 @@ fn run(worker: Worker) -> Ended {
         mounts,
         host,
         users: HashMap::new(),
+        containers: Containers::default(),
         version_1: existing::has_version_1(),
         stripes: Stripes::default(),
         undecoded: 0,
@@ -273,12 +277,14 @@ impl State {
             Event::Thread { process, pid, .. } => {
                 self.pids.insert(*process, *pid);
             }
-            Event::Belongs { process, uid, user, cgroup, .. } => {
+            Event::Belongs { process, uid, user, cgroup, container, .. } => {
                 user.clone_from(self.users.entry(*uid).or_insert_with(|| users::name(*uid)));
                 // Of one that is gone the parent's holds.
                 if self.version_1 && cgroup.as_ref().is_none_or(|cgroup| cgroup.path == "/") {
                     *cgroup = self.pids.get(process).and_then(|pid| existing::cgroup(*pid));
                 }
+                let path = cgroup.as_ref().map_or("", |cgroup| cgroup.path.as_str());
+                *container = cgroup::of(path).container.and_then(|id| self.containers.of(&id, path));
             }
             Event::File { key, pid, seen, .. } => {
                 self.stripes.opened(*key, &seen.fstype, *pid, &seen.path);

@@ -10,4 +10,5 @@ mod output;
 mod packages;
 mod replay_code;
 mod rows;
+mod runs;
 mod slow_stacks;

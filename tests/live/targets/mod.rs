@@ -5,6 +5,7 @@ mod cgroup;
 mod detach;
 mod launch;
 mod pid_namespace;
+mod runtimes;
 mod system;
 mod ways_containers;
 mod ways_languages;

@@ -95,6 +95,8 @@ fn dataset() -> Vec<Row> {
             t.row(Row::Process(Box::new(Process {
                 cgroup: Some(name()),
                 container: Some(name()),
+                container_name: Some(name()),
+                container_image: Some(name()),
                 job_id: Some(name()),
                 step_id: Some(name()),
                 ..known

@@ -8,3 +8,4 @@ mod schema_doc;
 mod screens_sql;
 mod spark;
 mod truth;
+mod upgrades;

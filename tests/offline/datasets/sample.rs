@@ -299,6 +299,8 @@ fn processes() -> Vec<Process> {
             user: some.then(|| "root".to_owned()),
             cgroup: some.then(|| "/".to_owned()),
             container: some.then(|| "docker://1".to_owned()),
+            container_name: some.then(|| "web".to_owned()),
+            container_image: some.then(|| "nginx:1".to_owned()),
             unit: some.then(|| "x.service".to_owned()),
             rank: some.then_some(0),
             world_size: some.then_some(4),
