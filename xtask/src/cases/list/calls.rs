@@ -199,7 +199,7 @@ pub const CASES: &[Case] = &[
         ..case(
             "spread-changes",
             "write-amplification",
-            "changes 8 bytes in each page of a file, all of which is written to disk; changes that lie together",
+            "changes 8 bytes in each page of a file, all of which is written to disk; in one piece",
             plain("{bin}/case_writes spread {dir}/file 8 65536"),
             plain("{bin}/case_writes packed {dir}/file 8 65536"),
         )
