@@ -195,13 +195,13 @@ pub const CASES: &[Case] = &[
         plain("{bin}/case_writes direct {dir}/file 1048576 64"),
     ),
     Case {
-        prepare: "{bin}/case_reads make {dir}/file 256",
+        prepare: "{bin}/case_reads make {dir}/file 1024",
         ..case(
             "spread-changes",
             "write-amplification",
-            "changes 8 bytes in each page of a file, all of which is written to disk; changes that lie together",
-            plain("{bin}/case_writes spread {dir}/file 8 65536"),
-            plain("{bin}/case_writes packed {dir}/file 8 65536"),
+            "changes 8 bytes in each page of a file, all of which is written to disk; in one piece",
+            plain("{bin}/case_writes spread {dir}/file 8 262144"),
+            plain("{bin}/case_writes packed {dir}/file 8 262144"),
         )
     },
     Case {

@@ -93,8 +93,8 @@ pub const CASES: &[Case] = &[
     Case {
         prepare: "{bin}/case_reads make {dir}/file 256",
         cold: true,
-        // Without data sieving each piece is a call.
-        also: &["small-transfers", "independent-strided"],
+        // Without data sieving each piece is a call, and writers of a file in the page cache wait for each other.
+        also: &["small-transfers", "independent-strided", "lock-wait"],
         ..case(
             "data-sieving",
             "data-sieving",
