@@ -1,11 +1,13 @@
 //! Calls that are alike, with what they spent: one pass over the calls makes groups of them, and rules claim parts of their time.
 
+use roaring::RoaringBitmap;
+
 use crate::HashMap;
 use crate::analysis::calls::is_estimated;
 use crate::analysis::findings::busy::Busy;
 use crate::analysis::findings::group::{BETWEEN, Group, Key, Met, operation_of};
-use crate::analysis::findings::lanes;
 use crate::analysis::findings::known::Known;
+use crate::analysis::findings::lanes;
 use crate::analysis::findings::limits::{Limit, Limits};
 use crate::analysis::findings::ranges::{Accesses, Caller, Ends};
 use crate::analysis::nesting::{Enclosing, is_phase};
