@@ -24,24 +24,6 @@ mod same;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests_made;
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests_of_devices;
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests_of_limits;
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests_of_nodes;
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests_of_ranks;
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests_of_rules;
 mod written;
 
 use anyhow::Result;

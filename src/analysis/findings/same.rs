@@ -97,7 +97,7 @@ impl Same {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::findings::tests_made::{file, mount};
+    use crate::analysis::findings::tests::made::{file, mount};
 
     /// Files of a dataset each on these hosts: inode, mount, and the path that it has there.
     fn ids<const N: usize>(files: [(&str, i64, i32, &str); N]) -> [i32; N] {

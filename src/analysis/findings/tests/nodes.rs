@@ -1,8 +1,8 @@
 //! Ranks on several nodes, and tracers of several ranks on one: files have an id of their own in each dataset.
 
-use super::tests::call;
-use super::tests_made::{Made, file, for_device, handle, mount, written};
-use super::*;
+use super::call;
+use super::made::{Made, file, for_device, handle, mount, written};
+use crate::analysis::findings::*;
 use crate::rows::{File, Handle, Row};
 use crate::vocabulary::Kind;
 

@@ -1,8 +1,8 @@
 //! Rules on rows of ranks that wait for each other, and on calls that were not recorded one by one.
 
-use super::tests::{MS, call};
-use super::tests_made::{Made, for_device, written};
-use super::*;
+use super::made::{Made, for_device, written};
+use super::{MS, call};
+use crate::analysis::findings::*;
 use crate::rows::{SEQ_BITS, span_id};
 use crate::vocabulary::{Kind, flag};
 

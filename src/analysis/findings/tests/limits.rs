@@ -1,8 +1,8 @@
 //! Where there is more than is remembered, nothing is found that is not so, and rules that cannot be applied are named.
 
-use super::tests::call;
-use super::tests_made::{Made, for_device, request, written};
-use super::*;
+use super::call;
+use super::made::{Made, for_device, request, written};
+use crate::analysis::findings::*;
 use crate::vocabulary::Kind;
 
 /// The findings of a rule, and why it was not applied, or not to everything.

@@ -2,6 +2,13 @@
 
 use proptest::prelude::*;
 
+mod devices;
+mod limits;
+pub mod made;
+mod nodes;
+mod ranks;
+mod rules;
+
 use super::*;
 use crate::analysis::nesting::Nesting;
 use crate::rows::{Process, Row, span_id};

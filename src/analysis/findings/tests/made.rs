@@ -1,7 +1,7 @@
 //! Runs that are made up, for tests of rules.
 
-use super::tests::{MS, call, covered};
-use super::*;
+use super::{MS, call, covered};
+use crate::analysis::findings::*;
 use crate::analysis::nesting::Nesting;
 use crate::analysis::trace::source::Hosts;
 use crate::rows::{File, Handle, Mount, Process, Row};

@@ -1,8 +1,8 @@
 //! Rules on rows that are made here: what each finds, and what looks like it and costs nothing.
 
-use super::tests::{MS, call, with_one_inside};
-use super::tests_made::{Made, file, for_device, handle, request, written};
-use super::*;
+use super::made::{Made, file, for_device, handle, request, written};
+use super::{MS, call, with_one_inside};
+use crate::analysis::findings::*;
 use crate::rows::{File, Handle, Row, Stack, span_id};
 use crate::vocabulary::{Kind, flag};
 

@@ -1,8 +1,8 @@
 //! Rules on what devices get, on rows that are made here: whose it is, and when.
 
-use super::tests::{call, with_one_inside};
-use super::tests_made::{Made, for_device, request, written};
-use super::*;
+use super::made::{Made, for_device, request, written};
+use super::{call, with_one_inside};
+use crate::analysis::findings::*;
 use crate::rows::FileRollup;
 use crate::vocabulary::Kind;
 
