@@ -1,6 +1,6 @@
 //! When a process was in calls.
 
-use crate::analysis::findings::hooks::Paid;
+use crate::analysis::findings::paid::Paid;
 
 /// When a process was in calls, and what it is known by.
 #[derive(Debug, Clone, Default)]

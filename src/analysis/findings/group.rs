@@ -233,6 +233,11 @@ impl Group {
         }
     }
 
+    /// Time of MPI inside I/O calls: mostly waiting for other ranks.
+    pub fn waits(&self) -> bool {
+        self.key.layer == Layer::Mpi || (self.key.layer == Layer::Mpiio && self.key.collective)
+    }
+
     pub fn add(&mut self, span: &Span, phase: Option<i64>, met: Met) {
         self.spend(span, phase);
         if span.flags & flag::UNFINISHED != 0 && must_return(span) {

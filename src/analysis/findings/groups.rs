@@ -7,7 +7,6 @@ use crate::analysis::calls::is_estimated;
 use crate::analysis::findings::busy::Busy;
 use crate::analysis::findings::group::{BETWEEN, Group, Key, Met, operation_of};
 use crate::analysis::findings::known::Known;
-use crate::analysis::findings::lanes;
 use crate::analysis::findings::limits::{Limit, Limits};
 use crate::analysis::findings::ranges::{Accesses, Caller, Ends};
 use crate::analysis::nesting::{Enclosing, is_phase};
@@ -295,7 +294,7 @@ impl Groups {
     /// What hooks a rank pays for in a call, and what it waits for other ranks.
     fn pays(&mut self, span: &Span, own: bool, at: usize) {
         if let Some(busy) = self.processes.get_mut(&span.process_ix).filter(|_| span.rank.is_some()) {
-            busy.paid.add(span, own, lanes::waits(&self.all[at]));
+            busy.paid.add(span, own, self.all[at].waits());
             self.cpus.insert(span.cpu as u32);
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use roaring::{RoaringBitmap, RoaringTreemap};
 
-use crate::analysis::findings::same::Same;
+use crate::analysis::findings::same::{Same, is_data};
 use crate::rows::{File, Handle, Span};
 use crate::vocabulary::{Kind, Layer};
 
@@ -88,9 +88,4 @@ impl Known {
     pub fn block(&self, file: Option<i32>) -> i64 {
         file.and_then(|file| self.stripe(file)).unwrap_or(BLOCK)
     }
-}
-
-/// Is it no standard stream, device, library, and none of /proc?
-pub fn is_data(file: &File) -> bool {
-    ["data", "temp"].contains(&file.role) && file.fstype.as_deref() != Some("devtmpfs")
 }

@@ -9,7 +9,6 @@ use crate::HashMap;
 use crate::analysis::findings::busy::Busy;
 use crate::analysis::findings::group::{Group, LIBRARY, WITH_LOOP};
 use crate::analysis::findings::groups::Groups;
-use crate::vocabulary::Layer;
 
 /// The critical lane.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -22,11 +21,6 @@ pub struct Lane {
     pub ranks: usize,
 }
 
-/// Time of MPI inside I/O calls: mostly waiting for other ranks.
-pub fn waits(group: &Group) -> bool {
-    group.key.layer == Layer::Mpi || (group.key.layer == Layer::Mpiio && group.key.collective)
-}
-
 struct Candidate {
     processes: Vec<i32>,
     last: i64,
@@ -35,7 +29,7 @@ struct Candidate {
 /// Finds the lane with the most wall time in calls, less what it waited for other ranks.
 pub fn critical(groups: &mut Groups) -> Lane {
     let mut waited = HashMap::<i32, i64>::default();
-    for group in groups.all.iter().filter(|group| waits(group)) {
+    for group in groups.all.iter().filter(|group| group.waits()) {
         let sum = waited.entry(group.key.process).or_default();
         *sum = sum.saturating_add(group.time[LIBRARY]);
     }

@@ -17,6 +17,7 @@ mod lanes;
 mod limits;
 mod live;
 pub mod own;
+mod paid;
 mod ranges;
 pub mod rules;
 mod run;

@@ -2,7 +2,6 @@
 //! nodes share.
 
 use crate::HashMap;
-use crate::analysis::findings::known::is_data;
 use crate::analysis::trace::source::Hosts;
 use crate::rows::{File, Mount};
 
@@ -92,6 +91,11 @@ impl Same {
     pub fn other(&self, file: Option<i32>) -> Option<i32> {
         self.ids.get(&file?).copied()
     }
+}
+
+/// Is it no standard stream, device, library, and none of /proc?
+pub fn is_data(file: &File) -> bool {
+    ["data", "temp"].contains(&file.role) && file.fstype.as_deref() != Some("devtmpfs")
 }
 
 #[cfg(test)]

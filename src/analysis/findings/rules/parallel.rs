@@ -4,7 +4,6 @@ use super::{Rule, at_least, each, is_transfer, only, own};
 use crate::HashMap;
 use crate::analysis::findings::case::{Case, Found};
 use crate::analysis::findings::group::{Group, IN_CALLS, LIBRARY, RUNQ};
-use crate::analysis::findings::lanes;
 use crate::text::{bytes, time};
 use crate::vocabulary::{Kind, Layer};
 
@@ -150,7 +149,7 @@ pub const COLLECTIVE_WAIT: Rule = Rule {
 
 /// The rank that waits least is the one that the others wait for, while it is in no call: nothing is claimed.
 fn collective_wait(case: &mut Case) -> Vec<Found> {
-    let waits = case.everywhere(|group| lanes::waits(group) && case.rank(group).is_some());
+    let waits = case.everywhere(|group| group.waits() && case.rank(group).is_some());
     let mut by_rank = HashMap::<i32, i64>::default();
     for at in &waits {
         let group = case.group(*at);
