@@ -154,7 +154,7 @@ impl Groups {
         let (phases, demoted) = (std::mem::take(&mut self.phases), std::mem::take(&mut self.demoted));
         let cpus = std::mem::take(&mut self.cpus);
         (self.full, self.ends) = (Limits::default(), Ends::limited(self.most.saturating_mul(BLOCKS)));
-        Self { all, processes, index, accesses, phases, demoted, cpus, full, ..Self::limited(self.most) }
+        Self { all, processes, index, accesses, demoted, cpus, phases, full, ..Self::limited(self.most) }
     }
 
     /// Adds the calls of another time.
@@ -317,8 +317,9 @@ impl Groups {
         }
         let brief = is_estimated(row) && row.layer == Layer::Stdio;
         if row.calls_error.is_some() {
-            let file = self.file(row.file_id).filter(|_| row.kind == Kind::Write);
-            file.into_iter().for_each(|file| self.add_demoted((file, row.layer), row.bytes));
+            if let Some(file) = self.file(row.file_id).filter(|_| row.kind == Kind::Write) {
+                self.add_demoted((file, row.layer), row.bytes);
+            }
             if !brief {
                 return;
             }

@@ -113,7 +113,7 @@ impl Run {
         let all_reads = all.fold((0_i64, 0.0), |(n, s), reads| (n.saturating_add(reads.bytes), s + reads.seconds));
         let written = others.written.files().clone();
         let own_write_back = others.written.own_write_back(groups, traced, BIN);
-        let written_back = others.written.written_back;
+        let written_back = others.written.back;
         let (others, swapped) = (others.greatest(traced), others.swapped(traced));
         let wall = duration_ns as f64 / 1e9;
         let tracing = tracing * wall;

@@ -70,14 +70,11 @@ impl Same {
     fn identity(&self, file: &File) -> Identity {
         let name = file.first_path.as_ref().or(file.path.as_ref()).and_then(|path| path.rsplit('/').next());
         let source = file.mount_id.and_then(|mount| self.remote.get(&mount));
-        match (source, name) {
-            (Some(source), Some(name)) => {
-                Identity::Shared { source: source.clone(), ino: file.ino, name: name.to_owned() }
-            }
-            _ => {
-                let node = self.node(file.file_id);
-                Identity::OfNode { node, dev: file.dev, ino: file.ino, generation: file.generation }
-            }
+        if let (Some(source), Some(name)) = (source, name) {
+            Identity::Shared { source: source.clone(), ino: file.ino, name: name.to_owned() }
+        } else {
+            let node = self.node(file.file_id);
+            Identity::OfNode { node, dev: file.dev, ino: file.ino, generation: file.generation }
         }
     }
 

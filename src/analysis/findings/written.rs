@@ -50,7 +50,7 @@ pub struct Written {
     /// Bytes of write-back that a process had made dirty, by request and process.
     dirtied: HashMap<(i64, i32), (Spell, i64)>,
     /// All bytes of write-back: made dirty by traced processes, and by others or before the trace.
-    pub written_back: [i64; 2],
+    pub back: [i64; 2],
     reads: Vec<Read>,
 }
 
@@ -147,7 +147,7 @@ impl Written {
             write_backs: HashMap::default(),
             files: HashMap::default(),
             dirtied: HashMap::default(),
-            written_back: [0; 2],
+            back: [0; 2],
             reads: Vec::new(),
         }
     }
@@ -176,7 +176,7 @@ impl Written {
         if self.write_backs.len().max(self.dirtied.len()).max(self.reads.len()) > self.most {
             self.full.reach(Limit::WriteBack);
             (self.write_backs, self.dirtied, self.reads) = (HashMap::default(), HashMap::default(), Vec::new());
-            self.written_back = [0; 2];
+            self.back = [0; 2];
         }
     }
 
@@ -204,7 +204,7 @@ impl Written {
         }
         let dirtied = part.process_ix.filter(|_| DIRTIED.contains(&part.known_by));
         if let Some(at) = self.write_backs.get(&part.req_id) {
-            let sum = &mut self.written_back[usize::from(dirtied.is_none())];
+            let sum = &mut self.back[usize::from(dirtied.is_none())];
             *sum = sum.saturating_add(part.bytes);
             if let Some(process) = dirtied {
                 let (_, sum) = self.dirtied.entry((part.req_id, process)).or_insert((*at, 0));
@@ -233,7 +233,7 @@ impl Written {
             let sum = self.files.entry(*file).or_default();
             *sum = sum.saturating_add(*bytes);
         }
-        for (sum, bytes) in self.written_back.iter_mut().zip(later.written_back) {
+        for (sum, bytes) in self.back.iter_mut().zip(later.back) {
             *sum = sum.saturating_add(bytes);
         }
         self.dirtied.extend(&later.dirtied);

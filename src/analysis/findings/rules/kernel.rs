@@ -190,10 +190,10 @@ fn dirty_throttling(case: &mut Case) -> Vec<Found> {
     let [own, others] = case.run.written_back;
     if others > own {
         let part = percent(others as f64 / others.saturating_add(own) as f64);
-        found.iter_mut().for_each(|one| {
+        for one in &mut found {
             one.what +=
                 &format!("; {part} of what was written back, others had made dirty, or it was before the trace");
-        });
+        }
     }
     found
 }
