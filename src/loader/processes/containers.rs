@@ -198,16 +198,16 @@ mod tests {
         }
     }
 
-    fn known(name: &str, image: &str) -> Option<[String; 2]> {
-        Some([name.to_owned(), image.to_owned()])
+    fn known(name: &str, image: &str) -> [String; 2] {
+        [name.to_owned(), image.to_owned()]
     }
 
     #[test]
     fn recorded_state_of_both_runtimes_names_containers() {
         let [docker, podman] = [DOCKER, PODMAN].map(|text| serde_json::from_str::<Value>(text).unwrap());
         let shown = |found: Option<Container>| found.map(|it| [it.name.unwrap(), it.image.unwrap()]);
-        assert_eq!(shown(super::docker(&docker, OF_DOCKER)), known("dweb", "tiny:1"));
-        assert_eq!(shown(storage(&podman, OF_PODMAN)), known("webby", "localhost/tiny:1"));
+        assert_eq!(shown(super::docker(&docker, OF_DOCKER)), Some(known("dweb", "tiny:1")));
+        assert_eq!(shown(storage(&podman, OF_PODMAN)), Some(known("webby", "localhost/tiny:1")));
         assert_eq!(super::docker(&docker, OF_PODMAN), None);
         assert_eq!(storage(&podman, OF_DOCKER), None);
     }
@@ -219,8 +219,8 @@ mod tests {
         assert_eq!(node.of(&docker, "/"), None);
         node.file(&format!("var/lib/docker/containers/{OF_DOCKER}/config.v2.json"), DOCKER);
         node.file("var/lib/containers/storage/overlay-containers/containers.json", PODMAN);
-        assert_eq!(node.of(&docker, "/"), known("dweb", "tiny:1"));
-        assert_eq!(node.of(&podman, "/"), known("webby", "localhost/tiny:1"));
+        assert_eq!(node.of(&docker, "/"), Some(known("dweb", "tiny:1")));
+        assert_eq!(node.of(&podman, "/"), Some(known("webby", "localhost/tiny:1")));
         assert_eq!(node.of(&format!("podman://{OF_DOCKER}"), "/"), None);
         assert_eq!(node.of("lxc://web", "/"), None);
 
@@ -229,8 +229,8 @@ mod tests {
         node.file("etc/containers/storage.conf", "[storage]\ndriver = \"vfs\"\ngraphroot = \"/srv/storage\"\n");
         node.file(&format!("srv/docker/containers/{OF_DOCKER}/config.v2.json"), DOCKER);
         node.file("srv/storage/vfs-containers/volatile-containers.json", PODMAN);
-        assert_eq!(node.of(&docker, "/"), known("dweb", "tiny:1"));
-        assert_eq!(node.of(&podman, "/"), known("webby", "localhost/tiny:1"));
+        assert_eq!(node.of(&docker, "/"), Some(known("dweb", "tiny:1")));
+        assert_eq!(node.of(&podman, "/"), Some(known("webby", "localhost/tiny:1")));
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
             |user: &str| format!("home/{user}/.local/share/containers/storage/overlay-containers/containers.json");
         let state = node.file(&path("anna"), PODMAN);
         node.file(&path("bob"), PODMAN);
-        assert_eq!(node.of(&podman, &hers), known("webby", "localhost/tiny:1"));
+        assert_eq!(node.of(&podman, &hers), Some(known("webby", "localhost/tiny:1")));
         assert_eq!(node.of(&podman, &his), None, "the file is not his");
         assert_eq!(node.of(&podman, "/"), None, "whose it is is not known");
         // A link may lead to what only the tracer can read.
@@ -262,7 +262,10 @@ mod tests {
         let config = r#"{"annotations": {"io.kubernetes.cri.container-name": "db", "io.kubernetes.cri.image-name": "docker.io/library/redis:7"}}"#;
         node.file(&format!("run/containerd/io.containerd.runtime.v2.task/k8s.io/{OF_DOCKER}/config.json"), config);
         for runtime in ["containerd", "kubernetes"] {
-            assert_eq!(node.of(&format!("{runtime}://{OF_DOCKER}"), "/"), known("db", "docker.io/library/redis:7"));
+            assert_eq!(
+                node.of(&format!("{runtime}://{OF_DOCKER}"), "/"),
+                Some(known("db", "docker.io/library/redis:7"))
+            );
         }
     }
 

@@ -121,9 +121,9 @@ fn crowded(dir: &Path, calls: i64) {
     let mut writer = DatasetWriter::create(options).unwrap();
     let mut push = |row: Row| writer.push(row).unwrap();
     let long = 1_000_000_000_000;
-    [("t0_ns", "0"), ("t0_wall_ns", "1700000000000000000"), ("end_ns", "1000000000000")]
-        .iter()
-        .for_each(|(key, value)| push(trace::meta(key, value)));
+    for (key, value) in [("t0_ns", "0"), ("t0_wall_ns", "1700000000000000000"), ("end_ns", "1000000000000")] {
+        push(trace::meta(key, value));
+    }
     (1..=600).for_each(|ix| push(trace::process(ix, Some(ix - 1))));
     (1..=40).for_each(|id| push(trace::file(id, &format!("/scratch/project/output/step.{id:04}.h5"))));
     // Numbers that look like chance, always the same.

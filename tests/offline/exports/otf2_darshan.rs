@@ -171,16 +171,28 @@ fn handles_and_collective_operations_have_their_communicators() {
                 comm: "sim".into(),
             }));
         }
-        ["b", "c", "d", "e"].iter().zip(2..).for_each(|(name, id)| trace.row(file(id, &format!("/data/{name}"))));
+        for (name, id) in ["b", "c", "d", "e"].iter().zip(2..) {
+            trace.row(file(id, &format!("/data/{name}")));
+        }
         let all = [(1, 0), (2, 1), (3, 2)];
-        all.iter().for_each(|rank| open_together(trace, *rank, 1, 1000, (3, None)));
-        [all[0], all[2]].iter().for_each(|rank| open_together(trace, *rank, 2, 2000, (2, Some("0,2"))));
+        for rank in all {
+            open_together(trace, rank, 1, 1000, (3, None));
+        }
+        for rank in [all[0], all[2]] {
+            open_together(trace, rank, 2, 2000, (2, Some("0,2")));
+        }
         open_together(trace, all[1], 3, 3000, (1, Some("1")));
         // Of another node, too.
-        all.iter().for_each(|rank| open_together(trace, *rank, 4, 4000, (8, None)));
+        for rank in all {
+            open_together(trace, rank, 4, 4000, (8, None));
+        }
         // Two communicators at least, which are not distinguished.
-        all.iter().for_each(|rank| open_together(trace, *rank, 5, 5000, (2, None)));
-        [(4, 0), (5, 1)].iter().for_each(|rank| open_together(trace, *rank, 1, 6000, (3, None)));
+        for rank in all {
+            open_together(trace, rank, 5, 5000, (2, None));
+        }
+        for rank in [(4, 0), (5, 1)] {
+            open_together(trace, rank, 1, 6000, (3, None));
+        }
         // A file of HDF5 that is on the first one of MPI-IO, what is in it, and the descriptor below.
         trace.row(handle(90, None, Layer::Hdf5, 2, None));
         trace.row(handle(91, Some(90), Layer::Hdf5, 2, None));

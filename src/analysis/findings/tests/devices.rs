@@ -79,7 +79,9 @@ fn what_others_wrote_to_a_file_is_not_what_became_of_the_programs_writes() {
         let sync = Span { rank: Some(0), cpu_ns: Some(0), writeback_ns: Some(400_000_000), ..sync };
         let mut blocks: Vec<_> = (0..64).map(|n| request(n, ("write", "sync"), (100, 1), 65_536)).collect();
         for (_, parts) in &mut blocks[own..] {
-            parts.iter_mut().for_each(|part| (part.process_ix, part.known_by) = (None, "none"));
+            for part in parts {
+                (part.process_ix, part.known_by) = (None, "none");
+            }
         }
         Made { blocks, ..Made::of(writes.chain([sync])) }.find_one("write-amplification", 1000)
     };
@@ -144,7 +146,7 @@ fn owners_of_bytes_are_read_only_where_a_rule_asks_for_them() {
         collect.wants_bytes(&Config::parse(config).unwrap())
     };
     assert!(wants("write", "") && !wants("read", ""));
-    let off = |rules: &[&str]| rules.iter().map(|rule| format!("[{rule}]\noff = true\n")).collect::<String>();
+    let off = |rules: &[&str]| rules.iter().map(|rule| format!("[{rule}]\noff = true\n")).collect::<Vec<_>>().concat();
     assert!(wants("write", &off(&["own-write-back", "reread"])));
     assert!(!wants("write", &off(&OF_BYTES)));
 }

@@ -23,7 +23,7 @@ fn reads_of_files_that_are_not_kept_apart_are_not_scattered() {
     let made = |most: usize| {
         let read = |n: i64| {
             let call = call(1, n as u32, ("pread64", Kind::Read), n * 2, 2);
-            let (offset, size) = (Some((n % 3 << 20) + n / 3 * 4096), Some(4096));
+            let (offset, size) = (Some(((n % 3) << 20) + n / 3 * 4096), Some(4096));
             let file_id = Some(n as i32 % 3 + 1);
             for_device(&Span { offset, bytes: size, req_bytes: size, file_id, ..call })
         };

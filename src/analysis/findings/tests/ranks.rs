@@ -114,7 +114,7 @@ fn pieces(size: i64, queued: i64) -> Option<Finding> {
 
 fn outer_of(inner: &Span, id: i64, what: (Layer, &'static str, Kind)) -> Span {
     let Span { rank, pid, bytes, req_bytes, process_ix, start_ns, dur_ns, .. } = *inner;
-    Span { rank, pid, bytes, req_bytes, ..Span::new(id, what, process_ix, (start_ns, dur_ns)) }
+    Span { pid, rank, bytes, req_bytes, ..Span::new(id, what, process_ix, (start_ns, dur_ns)) }
 }
 
 #[test]
