@@ -18,11 +18,11 @@ $RUNTIME rmi $IMAGE >/dev/null
 "#;
 
 /// Docker's containers are children of its daemon, which the script starts for itself.
-const DAEMON: &str = r#"
+const DAEMON: &str = r"
 dockerd --iptables=false --bridge=none --exec-root $WORK/exec --pidfile $WORK/pid -H $DOCKER_HOST 2>$WORK/log &
 trap 'kill $!; wait $!' EXIT
 until docker info >/dev/null 2>&1; do kill -0 $! || { cat $WORK/log >&2; exit 1; }; sleep 0.1; done
-"#;
+";
 
 /// Runs a container of this runtime under a tracer: the processes of the program in it are known by what the runtime shows.
 fn named_by(runtime: &str, command: &str, more: &str, shown: &str, before: &str) {
@@ -40,7 +40,7 @@ fn named_by(runtime: &str, command: &str, more: &str, shown: &str, before: &str)
         ("IMAGE", &format!("localhost/iotrace-test-{own}:1")),
         ("NAME", &format!("iotrace-test-{own}")),
     ];
-    let set: String = set.iter().map(|(name, value)| format!("export {name}='{value}'\n")).collect();
+    let set = set.iter().map(|(name, value)| format!("export {name}='{value}'\n")).collect::<Vec<_>>().concat();
     let script = format!("set -e\n{set}{before}{RUN}");
     let traced = live::trace(work.path(), &["--layers", "syscall"], &["sh", "-c", &script]);
     let words: Vec<&str> = traced.stdout.lines().next().unwrap_or_default().split_whitespace().collect();
