@@ -1,4 +1,4 @@
-"""Datasets for the tests. `tests/offline/exports/python.rs` makes them and runs these: `cargo test --test offline python`."""
+"""Datasets for the tests. `tests/offline/exports/python.rs` makes them: `cargo test --test offline python`."""
 
 import os
 from pathlib import Path
