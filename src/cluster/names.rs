@@ -26,22 +26,27 @@ impl Resolver for Names {
     fn resolve(&self, uri: &Uri, _: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
         let authority = uri.authority().ok_or(Error::HostNotFound)?;
         let (host, port) = (authority.host().to_owned(), authority.port_u16().unwrap_or(80));
+        let mut all = self.empty();
+        if let Some(number) = number(&host) {
+            all.push(SocketAddr::new(number, port));
+            return Ok(all);
+        }
         let (found, answer) = sync_channel(1);
         // On a thread of its own: it may take as long as the network does.
         thread::Builder::new().name("names".into()).spawn(move || found.send(addresses(&host))).map_err(Error::Io)?;
         let found = answer.recv_timeout(*timeout.after).map_err(|_| Error::Timeout(Timeout::Resolve))?;
-        let mut all = self.empty();
         found.into_iter().take(TRIED).for_each(|address| all.push(SocketAddr::new(address, port)));
         if all.is_empty() { Err(Error::HostNotFound) } else { Ok(all) }
     }
 }
 
-/// Those of a node, the preferred first.
+/// A host that is an address already.
+fn number(host: &str) -> Option<IpAddr> {
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
+/// Those of a node by its name, the preferred first.
 fn addresses(host: &str) -> Vec<IpAddr> {
-    let number = host.trim_start_matches('[').trim_end_matches(']').parse();
-    if let Ok(number) = number {
-        return vec![number];
-    }
     // It would be an option.
     if host.starts_with('-') {
         return Vec::new();
@@ -96,7 +101,8 @@ mod tests {
     #[test]
     fn names_and_numbers_have_the_addresses_that_libc_has() {
         for host in ["127.0.0.1", "[::1]", "localhost"] {
-            let ours: BTreeSet<IpAddr> = addresses(host).into_iter().collect();
+            let ours: BTreeSet<IpAddr> =
+                number(host).map_or_else(|| addresses(host), |number| vec![number]).into_iter().collect();
             let libc = format!("{host}:1").to_socket_addrs().unwrap().map(|address| address.ip());
             assert_eq!(ours, libc.collect(), "{host}");
         }
