@@ -66,7 +66,7 @@ pub const STDIO_BULK: Rule = Rule {
         ),
         at_least("share", 0.2, "part of the run"),
     ],
-    sql: "SELECT op, file_id, count(*), sum(bytes), sum(self_ns) / 1e9 AS library_s, sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'stdio' AND kind IN ('read', 'write') GROUP BY ALL ORDER BY library_s DESC",
+    sql: "SELECT op, file_id, count(*) AS calls, sum(bytes) AS bytes, sum(self_ns) / 1e9 AS library_s, sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'stdio' AND kind IN ('read', 'write') GROUP BY ALL UNION ALL SELECT op, file_id, sum(calls), sum(bytes), NULL, NULL FROM file_rollup WHERE layer = 'stdio' AND kind IN ('read', 'write') AND calls_error IS NOT NULL GROUP BY ALL ORDER BY bytes DESC",
     find: stdio_bulk,
 };
 
