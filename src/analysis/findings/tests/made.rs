@@ -4,6 +4,7 @@ use super::{MS, call, covered};
 use crate::analysis::findings::*;
 use crate::analysis::nesting::Nesting;
 use crate::analysis::trace::source::Hosts;
+use crate::event::FileKey;
 use crate::rows::{File, Handle, Mount, Process, Row};
 use crate::vocabulary::Kind;
 
@@ -145,27 +146,7 @@ pub fn handle(id: i32) -> Handle {
 }
 
 pub fn file(id: i32) -> File {
-    File {
-        file_id: id,
-        dev: 1,
-        ino: 1,
-        generation: 0,
-        path: None,
-        first_path: None,
-        paths: None,
-        host_path: None,
-        fstype: None,
-        mount_id: None,
-        size_first: None,
-        size_last: None,
-        blksize: None,
-        stripe_count: None,
-        stripe_size: None,
-        data_dev: None,
-        data_ino: None,
-        role: "data",
-        unlinked: false,
-    }
+    File::nameless(id, FileKey { dev: 1, ino: 1, generation: 0 })
 }
 
 pub fn mount(id: i32, fstype: &str, scope: &'static str) -> Mount {
