@@ -8,7 +8,7 @@ use crate::analysis::layers::Durations;
 use crate::rows::{Block, FileRollup, Span};
 use crate::vocabulary::{Kind, Layer};
 
-/// Groups that are told apart; those that come later are one.
+/// Groups that are distinguished; those that come later are one.
 const GROUPS_MAX: usize = 1 << 14;
 /// Ranks of all groups together whose time is kept apart.
 const RANKS_MAX: usize = 1 << 20;

@@ -69,8 +69,8 @@ fn independent_transfers_of_all_ranks_become_collective() {
     let (mut program, mut groups) = described("mpiio", work.path());
     let (plain, bytes) = ran(&program, &groups, &work.path().join("plain"));
     assert!(plain.contains("MPI_File_write_at(") && !plain.contains("_at_all"), "{plain}");
-    let said = advise(&mut program, &mut groups, &["independent-strided"]);
-    assert_eq!(said, ["`independent-strided`: transfers that all ranks make are collective."]);
+    let notes = advise(&mut program, &mut groups, &["independent-strided"]);
+    assert_eq!(notes, ["`independent-strided`: transfers that all ranks make are collective."]);
     let (mended, same) = ran(&program, &groups, &work.path().join("mended"));
     for (op, number) in [("write_at", 0), ("read_at", 0), ("write_at_all", 1), ("read_at_all", 1)] {
         assert_eq!(mended.matches(&format!(" MPI_File_{op}(")).count(), number, "{op}: {mended}");
@@ -127,8 +127,8 @@ fn files_are_flushed_when_they_are_closed_and_not_with_each_write() {
     set(&mut groups, Arg::OpenFlags, synchronous);
     let (plain, bytes) = ran(&program, &groups, &work.path().join("plain"));
     assert!(plain.contains("O_RDWR | O_CREAT | O_SYNC") && !plain.contains("fsync"), "{plain}");
-    let said = advise(&mut program, &mut groups, &["sync-writes"]);
-    assert!(said[0].contains("flushed before they are closed"), "{said:?}");
+    let notes = advise(&mut program, &mut groups, &["sync-writes"]);
+    assert!(notes[0].contains("flushed before they are closed"), "{notes:?}");
     let (mended, same) = ran(&program, &groups, &work.path().join("mended"));
     assert!(mended.contains("O_RDWR | O_CREAT,") && !mended.contains("SYNC"), "{mended}");
     let flush = mended.find("fsync(fd[0])").unwrap();
@@ -148,8 +148,8 @@ fn files_are_flushed_when_they_are_closed_and_not_with_each_write() {
 fn hints_of_several_findings_are_one_set() {
     let work = tempfile::tempdir().unwrap();
     let (mut program, mut groups) = described("mpiio", work.path());
-    let said = advise(&mut program, &mut groups, &["data-sieving", "one-writer"]);
-    assert!(said.iter().all(|said| said.contains(": hints ")), "{said:?}");
+    let notes = advise(&mut program, &mut groups, &["data-sieving", "one-writer"]);
+    assert!(notes.iter().all(|note| note.contains(": hints ")), "{notes:?}");
     let (mended, _) = ran(&program, &groups, &work.path().join("mended"));
     assert!(mended.contains("MPI_MODE_CREATE | MPI_MODE_RDWR, hints(1)"), "{mended}");
     for hint in ["\"romio_ds_read\", \"disable\"", "\"romio_ds_write\", \"disable\"", "\"cb_config_list\", \"*:1\""] {
@@ -176,9 +176,9 @@ fn switches_are_set_where_the_library_has_them() {
         [("hdf5", [true; 3]), ("netcdf", [false, false, true]), ("mpiio", [false; 3]), ("posix", [false; 3])]
     {
         let (mut program, mut groups) = described(interface, work.path());
-        let said = advise(&mut program, &mut groups, &rules);
-        for ((said, rule), changed) in said.iter().zip(rules).zip(changed) {
-            assert_eq!(!said.ends_with("not in the calls of this program."), changed, "{interface} {rule}: {said}");
+        let notes = advise(&mut program, &mut groups, &rules);
+        for ((note, rule), changed) in notes.iter().zip(rules).zip(changed) {
+            assert_eq!(!note.ends_with("not in the calls of this program."), changed, "{interface} {rule}: {note}");
         }
         let (text, _) = ran(&program, &groups, &work.path().join(interface));
         for ((switch, value), changed) in
@@ -194,7 +194,7 @@ fn what_a_program_cannot_do_otherwise_is_said() {
     let work = tempfile::tempdir().unwrap();
     let (mut program, mut groups) = described("posix", work.path());
     let before = groups.clone();
-    let said = advise(&mut program, &mut groups, &["dirty-throttling"]);
-    assert_eq!(said, ["`dirty-throttling`: nothing that the program could do otherwise by itself."]);
+    let notes = advise(&mut program, &mut groups, &["dirty-throttling"]);
+    assert_eq!(notes, ["`dirty-throttling`: nothing that the program could do otherwise by itself."]);
     assert_eq!(groups, before);
 }

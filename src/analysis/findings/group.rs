@@ -352,7 +352,7 @@ impl Group {
         self.mixed |= later.mixed;
     }
 
-    /// Were more paths named than are told apart?
+    /// Were more paths named than are distinguished?
     pub fn has_more_paths(&self) -> bool {
         self.paths.len() >= PATHS_MAX
     }

@@ -4,7 +4,7 @@
 const MOST_ROWS = 512;
 const LEFT = 150;
 const BOTTOM = 22;
-// Dark blue to yellow (viridis): as well told apart without colours, on light and dark ground.
+// Dark blue to yellow (viridis): as distinct without colours, on light and dark ground.
 const STOPS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
 
 function shade(part) {
