@@ -8,17 +8,21 @@ use crate::loader::code::remembered::{Inode, Version};
 use crate::loader::processes::maps::{self, Mapping};
 use crate::vocabulary::Layer;
 use nix::fcntl::OFlag;
+use nix::unistd::Pid;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How long one file, or the list of what a process maps, may take. The process waits meanwhile.
+/// How long one file, or the list of what a process maps, may be waited for, and how much CPU time it may take. The process
+/// waits meanwhile. Time in the run queue is neither: on a busy node every file takes longer.
 const LIMIT: Duration = Duration::from_secs(2);
+/// The least time between two looks at the thread.
+const LOOK: Duration = Duration::from_millis(10);
 /// How long a device that did not answer is not asked again.
 const AVOIDED: Duration = Duration::from_secs(30);
 
@@ -105,12 +109,8 @@ impl Examiner {
     /// Looks into a file.
     pub fn examine(&mut self, pid: u32, seen: &Seen, name: &str) -> Result<Examined, Unreadable> {
         let dev = seen.inode().0;
-        let late = || {
-            let why = Unread::Other(format!("was not read within {} s", LIMIT.as_secs()));
-            Unreadable { written: None, why }
-        };
         if self.avoided.get(&dev).is_some_and(|until| Instant::now() < *until) {
-            return Err(late());
+            return Err(Late::Waits.into());
         }
         let (planner, layers) = (Arc::clone(&self.planner), self.layers.clone());
         let (seen, name) = (seen.clone(), name.to_owned());
@@ -119,9 +119,10 @@ impl Examiner {
             let found = look(pid, &seen, &name, &planner, &layers, &mut outline);
             (found, outline)
         })
-        .ok_or_else(|| {
-            self.avoided.insert(dev, Instant::now() + AVOIDED);
-            late()
+        .inspect_err(|late| {
+            if *late == Late::Waits {
+                self.avoided.insert(dev, Instant::now() + AVOIDED);
+            }
         })?;
         self.outline = outline;
         found
@@ -133,16 +134,72 @@ impl Examiner {
     }
 }
 
+/// Why a function has no result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Late {
+    /// Something that it waits for does not come.
+    Waits,
+    /// It takes too much time on a CPU.
+    Computes,
+    /// It panicked, or there was no thread for it.
+    Failed,
+}
+
+impl From<Late> for Unreadable {
+    fn from(late: Late) -> Self {
+        let seconds = LIMIT.as_secs();
+        let why = match late {
+            Late::Waits => Unread::Other(format!("was not read within {seconds} s")),
+            Late::Computes => Unread::TooLarge(format!("more than {seconds} s of CPU")),
+            Late::Failed => Unread::Other("examining it failed".to_owned()),
+        };
+        Self { written: None, why }
+    }
+}
+
 /// The result of a function that may never return: then its thread stays behind.
-fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Late> {
     let (sender, result) = mpsc::sync_channel(1);
-    let begun = std::thread::Builder::new().name("examine".into()).spawn(move || {
+    let thread = Arc::new(OnceLock::new());
+    let own = Arc::clone(&thread);
+    let begun = Instant::now();
+    let spawned = std::thread::Builder::new().name("examine".into()).spawn(move || {
+        let _ = own.set(nix::unistd::gettid());
         // It may not be needed any more.
         let _ = sender.send(work());
     });
-    begun.ok()?;
-    // It panicked, or takes too long.
-    result.recv_timeout(limit).ok()
+    spawned.map_err(|_| Late::Failed)?;
+    let mut pause = limit;
+    loop {
+        match result.recv_timeout(pause) {
+            Ok(found) => return Ok(found),
+            Err(RecvTimeoutError::Disconnected) => return Err(Late::Failed),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let Scheduled { on_cpu, run_queue } = thread.get().and_then(|tid| scheduled(*tid)).unwrap_or_default();
+        let waited = begun.elapsed().saturating_sub(on_cpu + run_queue);
+        if on_cpu >= limit {
+            return Err(Late::Computes);
+        }
+        if waited >= limit {
+            return Err(Late::Waits);
+        }
+        pause = LOOK.max(limit - waited.max(on_cpu));
+    }
+}
+
+/// How much of its time a thread had a CPU, and how much it was kept from one.
+#[derive(Debug, Default)]
+struct Scheduled {
+    on_cpu: Duration,
+    run_queue: Duration,
+}
+
+/// The first two figures of a thread's `schedstat`, in ns (Documentation/scheduler/sched-stats.rst), where the kernel has it.
+fn scheduled(thread: Pid) -> Option<Scheduled> {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
+    let mut figures = text.split_whitespace().map(|ns| ns.parse().ok().map(Duration::from_nanos));
+    Some(Scheduled { on_cpu: figures.next()??, run_queue: figures.next()?? })
 }
 
 fn look(
@@ -170,6 +227,7 @@ pub fn code(pid: u32) -> Option<Vec<Mapping>> {
         let code = lines.filter_map(|line| maps::mapping(&line)).filter(Mapping::is_code);
         Some(code.filter(|m| seen.insert((m.dev, m.inode))).collect())
     })
+    .ok()
     .flatten()
 }
 
@@ -198,4 +256,33 @@ pub fn open(pid: u32, m: &Mapping) -> Result<File, String> {
 
 fn written(file: &File) -> Option<Written> {
     file.metadata().ok().map(|m| (m.mtime(), m.mtime_nsec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    const SHORT: Duration = Duration::from_millis(50);
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn waiting_and_computing_are_different_reasons() {
+        assert_eq!(within(LONG, || 1), Ok(1));
+        assert_eq!(within(SHORT, || std::thread::sleep(LONG)), Err(Late::Waits));
+        let end = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&end);
+        let computes = move || while !ended.load(Ordering::Relaxed) {};
+        assert_eq!(within(SHORT, computes), Err(Late::Computes));
+        end.store(true, Ordering::Relaxed);
+        assert_eq!(within(LONG, || panic!("on purpose")), Err::<(), _>(Late::Failed));
+    }
+
+    #[test]
+    fn only_a_file_that_is_waited_for_says_so() {
+        let why = |late: Late| Unreadable::from(late).why;
+        assert_eq!(why(Late::Waits).to_string(), "was not read within 2 s");
+        assert_eq!(why(Late::Computes).to_string(), "too large to examine (more than 2 s of CPU)");
+        assert_eq!((why(Late::Waits).status(), why(Late::Computes).status()), ("refused", "skipped"));
+    }
 }
