@@ -19,6 +19,8 @@ pub enum Detail {
     File(Pattern),
     /// All of the processes that such a finding is about, while it holds.
     Finding(Which),
+    /// All of the process that waits most, as long as it does.
+    Critical,
 }
 
 impl FromStr for Detail {
@@ -41,12 +43,13 @@ impl FromStr for Detail {
             ("file", Some(pattern)) if !pattern.is_empty() => {
                 Pattern::new(pattern).map(Self::File).map_err(|e| format!("{pattern}: {e}"))
             }
+            ("critical", None) => Ok(Self::Critical),
             ("finding", None) => Ok(Self::Finding(Which::Severity(Severity::Warn))),
             ("finding", Some(which)) => Ok(Self::Finding(crate::cli::which(which)?)),
             _ => Err(format!(
-                "expected slow, slow=TIME, slow=LAYER:TIME, rank=N, file=GLOB, finding, finding=RULE or \
+                "expected slow, slow=TIME, slow=LAYER:TIME, rank=N, file=GLOB, critical, finding, finding=RULE or \
                  finding=critical{}",
-                hint(name, ["slow", "rank", "file", "finding"])
+                hint(name, ["slow", "rank", "file", "critical", "finding"])
             )),
         }
     }
@@ -62,6 +65,7 @@ impl Display for Detail {
             }
             Self::Rank(rank) => write!(f, "rank={rank}"),
             Self::File(pattern) => write!(f, "file={pattern}"),
+            Self::Critical => write!(f, "critical"),
             Self::Finding(Which::Rule(rule)) => write!(f, "finding={rule}"),
             Self::Finding(Which::Severity(severity)) => write!(f, "finding={}", severity.name()),
         }
@@ -74,9 +78,16 @@ mod tests {
 
     #[test]
     fn options_are_parsed_and_printed_again() {
-        for text in
-            ["slow", "slow=20ms", "slow=hdf5:5ms", "rank=3", "file=/data/*.h5", "finding=lock-wait", "finding=warn"]
-        {
+        for text in [
+            "slow",
+            "slow=20ms",
+            "slow=hdf5:5ms",
+            "rank=3",
+            "file=/data/*.h5",
+            "critical",
+            "finding=lock-wait",
+            "finding=warn",
+        ] {
             assert_eq!(text.parse::<Detail>().unwrap().to_string(), text);
         }
         for wrong in [
@@ -92,6 +103,7 @@ mod tests {
             "file=[a",
             "finding=",
             "finding=locks",
+            "critical=3",
             "slow=20",
         ] {
             assert!(wrong.parse::<Detail>().is_err(), "{wrong}");

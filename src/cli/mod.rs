@@ -110,11 +110,12 @@ pub struct RecordArgs {
     /// Sums by process, file, layer and operation. The default of --system without --output; no: record every call.
     #[arg(long, help_heading = RECORDED, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", hide_possible_values = true, value_parser = clap::builder::BoolishValueParser::new())]
     pub aggregate: Option<bool>,
-    /// Count, and record these: slow, rank=N, file=GLOB
+    /// Count, and record these: slow, rank=N, critical
     ///
     /// Count as with --aggregate, and record these calls one by one besides: slow (longer than is usual for the function; with
     /// all that runs inside them), slow=TIME, slow=LAYER:TIME, rank=N (all of that rank), file=GLOB (all on such files),
-    /// finding (all of the processes that a finding is about, while it holds), finding=RULE, finding=critical.
+    /// critical (all of the process that waits most in its file accesses, chosen each second), finding (all of the
+    /// processes that a finding is about, while it holds), finding=RULE, finding=critical.
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "flight", help_heading = RECORDED)]
     pub detail: Vec<Detail>,
     /// Stacks of slow calls: slow, slow=50ms

@@ -4,17 +4,20 @@ use crate::analysis::findings::{Finding, Findings};
 use crate::cli::detail::Detail;
 use crate::event::{Event, FileKey};
 use crate::loader::kernel::detail::{Choice, Limit, Plan};
+use crate::record::session::critical::Critical;
+use crate::rows::Row;
 use std::collections::HashSet;
+use std::time::Duration;
 
 /// What the kernel side is to do; none without any.
 pub fn plan(details: &[Detail]) -> Option<Plan> {
     let slow = details.iter().filter_map(|detail| match detail {
         Detail::Slow { layer, time } => Some((*layer, time.map_or(Limit::Learned, Limit::Fixed))),
-        Detail::Rank(_) | Detail::File(_) | Detail::Finding(_) => None,
+        Detail::Rank(_) | Detail::File(_) | Detail::Finding(_) | Detail::Critical => None,
     });
     (!details.is_empty()).then(|| Plan {
         slow: slow.collect(),
-        processes: details.iter().any(|d| matches!(d, Detail::Rank(_) | Detail::Finding(_))),
+        processes: details.iter().any(|d| matches!(d, Detail::Rank(_) | Detail::Finding(_) | Detail::Critical)),
         files: details.iter().any(|d| matches!(d, Detail::File(_))),
     })
 }
@@ -24,9 +27,13 @@ pub struct Chooser {
     details: Vec<Detail>,
     rank_vars: Vec<String>,
     choice: Choice,
-    /// Processes of ranks, and those of findings.
+    /// Processes of ranks, those of findings, and the one that waits most.
     chosen: HashSet<u32>,
     found: HashSet<u32>,
+    critical: Option<u32>,
+    waits: Option<Critical>,
+    /// Those of them that the kernel side knows of.
+    known: HashSet<u32>,
     files: HashSet<FileKey>,
     /// How many the kernel had no room to note.
     missed: i64,
@@ -34,12 +41,16 @@ pub struct Chooser {
 
 impl Chooser {
     pub fn new(details: Vec<Detail>, rank_vars: Vec<String>, choice: Choice) -> Self {
+        let waits = details.contains(&Detail::Critical).then(Critical::default);
         Self {
             details,
             rank_vars,
             choice,
             chosen: HashSet::new(),
             found: HashSet::new(),
+            critical: None,
+            waits,
+            known: HashSet::new(),
             files: HashSet::new(),
             missed: 0,
         }
@@ -51,17 +62,23 @@ impl Chooser {
             Event::Exec { process, env, .. } => {
                 let rank = rank(&self.rank_vars, env);
                 let wanted = self.details.iter().any(|d| matches!(d, Detail::Rank(n) if Some(*n) == rank));
-                self.process(*process, wanted);
+                if wanted {
+                    self.chosen.insert(*process);
+                } else {
+                    self.chosen.remove(process);
+                }
+                self.apply(*process);
             }
             Event::Process { process, parent: Some(parent), .. } if self.chosen.contains(parent) => {
-                self.process(*process, true);
+                self.chosen.insert(*process);
+                self.apply(*process);
             }
             // Numbers are never used again.
             Event::Exit { process, .. } => {
-                self.process(*process, false);
-                if self.found.remove(process) {
-                    self.choice.process(*process, false);
-                }
+                self.chosen.remove(process);
+                self.found.remove(process);
+                self.critical.take_if(|critical| critical == process);
+                self.apply(*process);
             }
             Event::File { key, seen, .. } | Event::Preopened { key, seen, .. } => {
                 let path = String::from_utf8_lossy(&seen.path);
@@ -84,16 +101,36 @@ impl Chooser {
         let wanted = |f: &&Finding| self.details.iter().any(|d| matches!(d, Detail::Finding(w) if w.applies(f)));
         let of = now.findings.iter().filter(wanted).flat_map(|f| &f.evidence.process_ix);
         let found: HashSet<u32> = of.filter_map(|ix| u32::try_from(*ix).ok()).collect();
-        let before = std::mem::replace(&mut self.found, found);
-        for process in before.symmetric_difference(&self.found).filter(|process| !self.chosen.contains(process)) {
-            self.missed += i64::from(!self.choice.process(*process, self.found.contains(process)));
+        let changed: Vec<u32> = found.symmetric_difference(&self.found).copied().collect();
+        self.found = found;
+        for process in changed {
+            self.apply(process);
         }
     }
 
-    fn process(&mut self, process: u32, wanted: bool) {
-        let changes = if wanted { self.chosen.insert(process) } else { self.chosen.remove(&process) };
-        if changes {
-            self.missed += i64::from(!self.choice.process(process, wanted));
+    /// Looks at what processes waited: the one that waited most is recorded, and no longer the one before. The row shows which.
+    pub fn waits(&mut self, rows: &[Row], elapsed: Duration) -> Option<Row> {
+        let waits = self.waits.as_mut()?;
+        waits.push(rows);
+        let (process, row) = waits.look(elapsed)?;
+        let before = self.critical.replace(process);
+        for process in before.into_iter().chain([process]) {
+            self.apply(process);
+        }
+        Some(row)
+    }
+
+    /// Has the kernel side record a process, or not any more, as it is wanted now.
+    fn apply(&mut self, process: u32) {
+        let wanted = self.chosen.contains(&process) || self.found.contains(&process) || self.critical == Some(process);
+        if wanted != self.known.contains(&process) {
+            let done = self.choice.process(process, wanted);
+            self.missed += i64::from(!done);
+            match wanted {
+                true if done => drop(self.known.insert(process)),
+                true => {}
+                false => drop(self.known.remove(&process)),
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod begin;
 pub mod control;
+mod critical;
 pub mod detail;
 pub mod live;
 pub(crate) mod note;

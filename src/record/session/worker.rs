@@ -368,6 +368,8 @@ impl State {
             totals.with(|counts| counts.push(&self.rows));
         }
         let elapsed = Duration::from_nanos(now().saturating_sub(self.t0));
+        let critical = self.chooser.as_mut().and_then(|chooser| chooser.waits(&self.rows, elapsed));
+        self.rows.extend(critical);
         let new = self.look(elapsed);
         let asks = self.alarm.as_ref().is_some_and(|alarm| !alarm.with(|a| a.is_asked()));
         let found = if asks { trigger::first(&self.triggers, &self.rows).or(new) } else { None };

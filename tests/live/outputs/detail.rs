@@ -2,7 +2,7 @@
 //! sums stay what they are, and where there is no room the rows show that.
 
 use crate::common::live::{self, Data, Traced};
-use crate::common::{programs, sql};
+use crate::common::{programs, sql, ways};
 use iotrace_bpf::rows::Span;
 use iotrace_bpf::vocabulary::flag;
 use serde_json::Value;
@@ -233,4 +233,39 @@ fn without_room_sums_stay_right_and_losses_name_the_processes() {
     assert_eq!(loud.0 + loud.1 + quiet.0 + quiet.1 + ring, 600_400, "{missing:?}, ring {ring}");
     // The one that wrote little is not made to pay for the other: for most of the time that one is muted.
     assert!(quiet.0 >= 200, "{missing:?}");
+}
+
+#[test]
+fn the_process_that_waits_most_is_recorded_and_then_the_next_one() {
+    let work = live::scratch();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/turns.py");
+    let both = r#""$0" "$1" first sync read & "$0" "$1" second read sync; wait"#;
+    let both = format!("cd '{}'; {both}", work.path().display());
+    let command = ["sh".into(), "-c".into(), both, text(&ways::python()), text(&script)];
+    let traced = live::trace(work.path(), &["--detail", "critical"], &command);
+    let data = traced.data();
+    assert_eq!(&*data.meta["detail"], "critical");
+    let [first, second] = ["first", "second"].map(|name| {
+        let path = work.path().join(name);
+        let of = |op: &str| {
+            let calls = data.calls(op).filter(|s| data.path(s) == Some(&path)).count() as i64;
+            (calls, summed(&traced.dir, &format!("op = '{op}' AND path = '{}'", path.display())))
+        };
+        let (syncs, reads) = (of("fsync"), of("pread64"));
+        // It was recorded while it waited, and then or before not. The sums have all.
+        assert!(syncs.0 > 0 && syncs.0 <= syncs.1, "{name}: {syncs:?}");
+        assert!(reads.0 < reads.1, "{name}: {reads:?}");
+        let sync = data.calls("fsync").find(|s| data.path(s) == Some(&path)).unwrap();
+        sync.process_ix.to_string()
+    });
+    let sql = "SELECT label, value FROM metrics WHERE name = 'critical_process' ORDER BY t_ns";
+    let rows = sql::query(&traced.dir, sql);
+    assert!(rows.iter().all(|row| row["value"].as_f64().unwrap() >= 0.01), "{rows:?}");
+    let mut chosen: Vec<&str> = rows.iter().map(|row| row["label"].as_str().unwrap()).collect();
+    chosen.dedup();
+    assert!(chosen.ends_with(&[&first, &second]), "{chosen:?}: {first}, then {second}");
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
 }
