@@ -30,6 +30,16 @@ fn waited_ns(row: &FileRollup) -> i64 {
 }
 
 impl Critical {
+    /// The process whose calls are recorded.
+    pub const fn chosen(&self) -> Option<u32> {
+        self.chosen
+    }
+
+    /// A process has ended.
+    pub fn ended(&mut self, process: u32) {
+        self.chosen.take_if(|chosen| *chosen == process);
+    }
+
     pub fn push(&mut self, rows: &[Row]) {
         for row in rows {
             let Row::FileRollup(row) = row else { continue };
@@ -43,7 +53,7 @@ impl Critical {
 
     /// The process that waited most since the last look, if it is time for one, and the row that shows it. Where nobody
     /// waited there is none, and the last one stays chosen.
-    pub fn look(&mut self, elapsed: Duration) -> Option<(u32, Row)> {
+    pub fn look(&mut self, elapsed: Duration) -> Option<Row> {
         let passed = elapsed.saturating_sub(self.looked);
         if passed < EVERY || self.waited.is_empty() {
             return None;
@@ -60,7 +70,7 @@ impl Critical {
         self.chosen = Some(process);
         let value = share(waited.get(&process).copied().unwrap_or_default());
         let t_ns = i64::try_from(elapsed.as_nanos()).unwrap_or(i64::MAX);
-        Some((process, Row::Metric(Metric { t_ns, name: METRIC, label: Some(process.to_string()), value })))
+        Some(Row::Metric(Metric { t_ns, name: METRIC, label: Some(process.to_string()), value }))
     }
 }
 
@@ -81,8 +91,8 @@ mod tests {
 
     fn after(critical: &mut Critical, seconds: u64, rows: &[Row]) -> Option<(u32, f64)> {
         critical.push(rows);
-        let (process, row) = critical.look(Duration::from_secs(seconds))?;
-        let Row::Metric(metric) = row else { return None };
+        let Row::Metric(metric) = critical.look(Duration::from_secs(seconds))? else { return None };
+        let process = critical.chosen()?;
         assert_eq!((metric.name, metric.label), (METRIC, Some(process.to_string())));
         Some((process, metric.value))
     }
@@ -99,6 +109,10 @@ mod tests {
         assert_eq!(look(3, &[file(2, [100, 0]), file(4, [440, 0])]), Some((4, 0.44)));
         assert_eq!(look(4, &[file(2, [5, 0])]), None, "nobody waits");
         assert_eq!(look(5, &[]), None);
+        critical.ended(2);
+        assert_eq!(critical.chosen(), Some(4));
+        critical.ended(4);
+        assert_eq!(critical.chosen(), None);
     }
 
     #[test]

@@ -30,8 +30,7 @@ pub struct Chooser {
     /// Processes of ranks, those of findings, and the one that waits most.
     chosen: HashSet<u32>,
     found: HashSet<u32>,
-    critical: Option<u32>,
-    waits: Option<Critical>,
+    critical: Option<Critical>,
     /// Those of them that the kernel side knows of.
     known: HashSet<u32>,
     files: HashSet<FileKey>,
@@ -41,15 +40,14 @@ pub struct Chooser {
 
 impl Chooser {
     pub fn new(details: Vec<Detail>, rank_vars: Vec<String>, choice: Choice) -> Self {
-        let waits = details.contains(&Detail::Critical).then(Critical::default);
+        let critical = details.contains(&Detail::Critical).then(Critical::default);
         Self {
             details,
             rank_vars,
             choice,
             chosen: HashSet::new(),
             found: HashSet::new(),
-            critical: None,
-            waits,
+            critical,
             known: HashSet::new(),
             files: HashSet::new(),
             missed: 0,
@@ -77,7 +75,7 @@ impl Chooser {
             Event::Exit { process, .. } => {
                 self.chosen.remove(process);
                 self.found.remove(process);
-                self.critical.take_if(|critical| critical == process);
+                self.critical.iter_mut().for_each(|critical| critical.ended(*process));
                 self.apply(*process);
             }
             Event::File { key, seen, .. } | Event::Preopened { key, seen, .. } => {
@@ -110,11 +108,12 @@ impl Chooser {
 
     /// Looks at what processes waited: the one that waited most is recorded, and no longer the one before. The row shows which.
     pub fn waits(&mut self, rows: &[Row], elapsed: Duration) -> Option<Row> {
-        let waits = self.waits.as_mut()?;
-        waits.push(rows);
-        let (process, row) = waits.look(elapsed)?;
-        let before = self.critical.replace(process);
-        for process in before.into_iter().chain([process]) {
+        let critical = self.critical.as_mut()?;
+        critical.push(rows);
+        let before = critical.chosen();
+        let row = critical.look(elapsed)?;
+        let now = critical.chosen();
+        for process in [before, now].into_iter().flatten() {
             self.apply(process);
         }
         Some(row)
@@ -122,15 +121,17 @@ impl Chooser {
 
     /// Has the kernel side record a process, or not any more, as it is wanted now.
     fn apply(&mut self, process: u32) {
-        let wanted = self.chosen.contains(&process) || self.found.contains(&process) || self.critical == Some(process);
-        if wanted != self.known.contains(&process) {
-            let done = self.choice.process(process, wanted);
-            self.missed += i64::from(!done);
-            match wanted {
-                true if done => drop(self.known.insert(process)),
-                true => {}
-                false => drop(self.known.remove(&process)),
-            }
+        let critical = self.critical.as_ref().and_then(Critical::chosen);
+        let wanted = self.chosen.contains(&process) || self.found.contains(&process) || critical == Some(process);
+        if wanted == self.known.contains(&process) {
+            return;
+        }
+        let done = self.choice.process(process, wanted);
+        self.missed += i64::from(!done);
+        if !wanted {
+            self.known.remove(&process);
+        } else if done {
+            self.known.insert(process);
         }
     }
 
