@@ -125,11 +125,11 @@ pub fn lines(report: &Report, look: &Look) -> Vec<Line> {
     let took = format!("run       {start}{}{end}{host}: {}{tracing}", time(h.duration_ns), traced(report));
     let mut lines = vec![Line::plain("command   ").then(Tone::Strong, known(h.command.as_deref()))];
     lines.extend(look.sentence(Tone::Plain, &took));
+    lines.extend(reservations(report).iter().flat_map(|text| look.sentence(Tone::Warn, text)));
     // Chosen by its name it is whole.
     let chosen = look.sections.iter().flatten().any(|section| section.name == "run");
     let more = if chosen { facts(report).split_off(3) } else { special(report) };
     lines.extend(more.into_iter().map(|(name, value)| Line::plain(format!("{name:<9} {value}"))));
-    lines.extend(reservations(report).iter().flat_map(|text| look.sentence(Tone::Warn, text)));
     lines
 }
 
