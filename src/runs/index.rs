@@ -8,11 +8,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, ListArray, ListBuilder, RecordBatch, StringArray,
-    StringBuilder, TimestampNanosecondArray,
+use arrow_array::builder::{ListBuilder, StringBuilder};
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Float64Type, Int64Type, TimestampNanosecondType};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, RecordBatch, StringArray,
+    TimestampNanosecondArray,
 };
-use arrow::datatypes::{Float64Type, Int64Type, TimestampNanosecondType};
 use nix::unistd::geteuid;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;

@@ -4,8 +4,8 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 
 use anyhow::Result;
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 
 use crate::export::dataset::cells::constant_dictionary;
 use crate::export::dataset::table::{GROUP_ROWS, Table};

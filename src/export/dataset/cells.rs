@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use arrow::array::AsArray;
-use arrow::array::builder::{Int64Builder, ListBuilder, MapBuilder, StringBuilder};
-use arrow::array::{
+use arrow_array::builder::{Int64Builder, ListBuilder, MapBuilder, StringBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int8Type, Int16Type, Int32Type, Int64Type};
+use arrow_array::{
     Array, ArrayRef, BooleanArray, DictionaryArray, Int32Array, ListArray, MapArray, PrimitiveArray, StringArray,
 };
-use arrow::buffer::{BooleanBuffer, NullBuffer};
-use arrow::datatypes::{DataType, Field};
-use arrow::datatypes::{Float64Type, Int8Type, Int16Type, Int32Type, Int64Type};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_schema::{DataType, Field};
 
 use crate::export::dataset::interned::Interned;
 use crate::vocabulary::{Kind, Layer, intern};
@@ -95,7 +95,7 @@ macro_rules! primitives {
             type Buffer = Vec<Self>;
             type View = PrimitiveArray<$arrow>;
             fn data_type() -> DataType {
-                <$arrow as arrow::datatypes::ArrowPrimitiveType>::DATA_TYPE
+                <$arrow as arrow_array::types::ArrowPrimitiveType>::DATA_TYPE
             }
             fn append<'a>(buffer: &mut Vec<Self>, values: impl Iterator<Item = Option<&'a Self>>) {
                 buffer.extend(values.map(|value| value.copied().unwrap_or_default()));

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use arrow::array::ArrayRef;
-use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow_array::ArrayRef;
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 
 use crate::export::dataset::cells::{Cell, Value};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use arrow::array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
-use arrow::buffer::NullBuffer;
+use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
+use arrow_buffer::NullBuffer;
 
 use crate::HashMap;
 

@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::fs::File as OsFile;
 
 use anyhow::{Context, Result};
-use arrow::datatypes::SchemaRef;
+use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 
 use crate::export::dataset::background::{Background, Pending};

@@ -4,8 +4,8 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use arrow::array::{ArrayRef, RecordBatch, new_null_array};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow_array::{ArrayRef, RecordBatch, new_null_array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -121,11 +121,11 @@ macro_rules! table {
                 table!(@order columns, rows $(, $($of),+; $($key),+)?)
             }
 
-            fn arrays(columns: &Columns, rows: &[u32]) -> anyhow::Result<Vec<arrow::array::ArrayRef>> {
+            fn arrays(columns: &Columns, rows: &[u32]) -> anyhow::Result<Vec<arrow_array::ArrayRef>> {
                 Ok(vec![$(columns.$field.array(rows)?),+])
             }
 
-            fn decode(batch: &arrow::array::RecordBatch) -> anyhow::Result<Vec<Self>> {
+            fn decode(batch: &arrow_array::RecordBatch) -> anyhow::Result<Vec<Self>> {
                 use $crate::export::dataset::table::{cell, column};
                 $(let $field = column::<$type>(batch, table!(@name $field $($name)?))?;)+
                 let mut rows = Vec::with_capacity(batch.num_rows());

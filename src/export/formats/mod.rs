@@ -1,5 +1,6 @@
 //! `export`: a dataset in the formats of other programs. Rows are streamed: memory does not grow with their number.
 
+mod cell;
 mod folded;
 mod hive;
 mod perfetto;

@@ -5,11 +5,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use arrow::datatypes::SchemaRef;
-use arrow::ipc::writer::StreamWriter;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::SchemaRef;
 
 use crate::export::files::file::{create_new_file, give_to_caller};
+use crate::export::formats::cell;
 use crate::export::{Dataset, TABLES, report};
 
 /// The dataset in a directory, or those below it.
@@ -54,17 +54,11 @@ fn rows_as_csv(all: &[Dataset], table: &str, out: &mut dyn Write) -> Result<()> 
     let Some(schema) = schema(all, table) else { return Ok(()) };
     let heads = schema.fields().iter().map(|field| field.name());
     writer.write_record(heads).map_err(of_output).context("cannot write CSV")?;
-    let options = FormatOptions::new();
     for dataset in all {
         dataset.batches(table, |batch| {
-            let columns: Vec<ArrayFormatter<'_>> = batch
-                .columns()
-                .iter()
-                .map(|array| ArrayFormatter::try_new(array, &options))
-                .collect::<Result<_, _>>()?;
             for row in 0..batch.num_rows() {
-                for column in &columns {
-                    writer.write_field(column.value(row).to_string()).map_err(of_output)?;
+                for column in batch.columns() {
+                    writer.write_field(cell::text(column.as_ref(), row)?).map_err(of_output)?;
                 }
                 writer.write_record(None::<&[u8]>).map_err(of_output)?;
             }

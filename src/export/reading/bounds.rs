@@ -9,9 +9,9 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use arrow::array::AsArray as _;
-use arrow::array::{Array as _, RecordBatch};
-use arrow::datatypes::DataType;
+use arrow_array::cast::AsArray as _;
+use arrow_array::{Array as _, RecordBatch};
+use arrow_schema::DataType;
 use parquet::basic::Type;
 use parquet::column::page::{Page, PageReader as _};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};

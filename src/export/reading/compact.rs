@@ -11,10 +11,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use arrow::array::AsArray as _;
-use arrow::array::{Array as _, ArrayRef};
-use arrow::datatypes::Int32Type;
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array as _, ArrayRef};
+use arrow_schema::{DataType, Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
@@ -194,7 +194,7 @@ fn ranges(numbers: &RoaringBitmap) -> Vec<Range<usize>> {
 /// A column of ids.
 enum Ids<'a> {
     Numbers(&'a [i32]),
-    Texts(&'a arrow::array::StringArray),
+    Texts(&'a arrow_array::StringArray),
 }
 
 impl<'a> Ids<'a> {

@@ -80,12 +80,12 @@ pub fn shift(mut row: Row, by: i64) -> Row {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::builder::{ListBuilder, StringBuilder};
-    use arrow::array::{
+    use arrow_array::builder::{ListBuilder, StringBuilder};
+    use arrow_array::{
         Array, ArrayRef, BooleanArray, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, RecordBatch,
         StringArray, new_null_array,
     };
-    use arrow::datatypes::DataType;
+    use arrow_schema::DataType;
 
     use super::*;
     use crate::export::dataset::cells::constant_dictionary;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use iotrace_bpf::replay::Replay;
 use iotrace_bpf::summary::view::{Focus, Screen, Source};

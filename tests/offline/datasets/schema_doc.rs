@@ -1,7 +1,7 @@
 //! `docs/schema.md` names the tables and columns that the code has, with their types, and no others.
 use std::collections::BTreeMap;
 
-use arrow::datatypes::DataType;
+use arrow_schema::DataType;
 use iotrace_bpf::export::{Encoding, TABLES, Table, VIEWS, schema};
 use iotrace_bpf::rows::{
     Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric,
