@@ -108,8 +108,11 @@ fn cpu_wait(case: &mut Case) -> Vec<Found> {
         return Vec::new();
     }
     let what = format!("system calls waited for a CPU, {} of their time", percent(waited / all));
-    let most = calls.into_iter().filter(|at| case.group(*at).left[RUNQ] > 0).collect();
-    case.found(what, most, &[RUNQ], (waited * 0.5, waited))
+    let most: Vec<usize> = calls.into_iter().filter(|at| case.group(*at).left[RUNQ] > 0).collect();
+    // Between its calls the program may have waited for one, too, which is not recorded: at most as large a part of that
+    // time, and not longer than in its calls.
+    let between = (case.run.wall - case.run.lane.busy as f64 / 1e9 - case.run.tracing).max(0.0) * waited / all;
+    case.found(what, most, &[RUNQ], (waited * 0.7, waited + between.min(waited)))
 }
 
 pub const LOCK_WAIT: Rule = Rule {
