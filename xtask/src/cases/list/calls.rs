@@ -6,9 +6,9 @@ pub const CASES: &[Case] = &[
     case(
         "log-fsync",
         "sync-per-record",
-        "fsync after each of 500 records; one in the end",
-        plain("{bin}/case_records sync {dir}/log 500 128"),
-        plain("{bin}/case_records once {dir}/log 500 128"),
+        "fsync after each of 2000 records; one in the end",
+        plain("{bin}/case_records sync {dir}/log 2000 128"),
+        plain("{bin}/case_records once {dir}/log 2000 128"),
     ),
     case(
         "log-fdatasync",
@@ -20,9 +20,9 @@ pub const CASES: &[Case] = &[
     case(
         "map-msync",
         "sync-per-record",
-        "msync after each of 500 records in a mapping; one in the end",
-        plain("{bin}/case_records mapped {dir}/map 500 4096"),
-        plain("{bin}/case_records mapped-once {dir}/map 500 4096"),
+        "msync after each of 1500 records in a mapping; one in the end",
+        plain("{bin}/case_records mapped {dir}/map 1500 4096"),
+        plain("{bin}/case_records mapped-once {dir}/map 1500 4096"),
     ),
     case(
         "sqlite-inserts",
@@ -34,16 +34,16 @@ pub const CASES: &[Case] = &[
     case(
         "o-sync",
         "sync-writes",
-        "500 writes with O_SYNC; without, and one fsync",
-        plain("{bin}/case_records o-sync {dir}/log 500 4096"),
-        plain("{bin}/case_records once {dir}/log 500 4096"),
+        "1500 writes with O_SYNC; without, and one fsync",
+        plain("{bin}/case_records o-sync {dir}/log 1500 4096"),
+        plain("{bin}/case_records once {dir}/log 1500 4096"),
     ),
     case(
         "o-dsync",
         "sync-writes",
-        "500 writes with O_DSYNC; without, and one fsync",
-        plain("{bin}/case_records o-dsync {dir}/log 500 4096"),
-        plain("{bin}/case_records once {dir}/log 500 4096"),
+        "1500 writes with O_DSYNC; without, and one fsync",
+        plain("{bin}/case_records o-dsync {dir}/log 1500 4096"),
+        plain("{bin}/case_records once {dir}/log 1500 4096"),
     ),
     case(
         "direct-write",
