@@ -5,6 +5,7 @@ pub mod flight;
 pub mod job;
 mod output;
 mod plan;
+mod readahead;
 pub mod session;
 mod terminal;
 mod threads;

@@ -16,6 +16,9 @@ pub const AGGREGATE: &str = "aggregate";
 /// are only in the sums.
 pub const DETAIL: &str = "detail";
 
+/// The key of `meta` with what came of `--advise-readahead`.
+pub const READ_AHEAD: &str = "read_ahead";
+
 /// Bits of a span id that hold the sequence number within its thread; the thread's index is above them.
 pub const SEQ_BITS: u32 = 33;
 

@@ -136,6 +136,14 @@ pub struct RecordArgs {
     pub sockets: bool,
     #[command(flatten, next_help_heading = TARGETS)]
     pub added: AddedArgs,
+    /// Have the kernel read ahead for programs that read at a fixed distance
+    ///
+    /// Or backwards, which the kernel reads from the device one by one: the tracer asks for what they will read next, by
+    /// posix_fadvise(2) on a descriptor of its own, at most 32 MiB ahead of each open file. It ends where it does not help. The
+    /// report has how many reads then came from the page cache, and the time that they saved. Changes nothing in the program;
+    /// needs its single calls, so not with --aggregate.
+    #[arg(long, conflicts_with = "aggregate", help_heading = COST, hide_short_help = true)]
+    pub advise_readahead: bool,
     /// End the trace after 500ms, 30s, 5m, 1h
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TARGETS)]
     pub duration: Option<Duration>,

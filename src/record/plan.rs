@@ -57,6 +57,11 @@ impl Plan {
                 "--stacks needs calls that are recorded one by one: add --detail slow, or leave out --aggregate"
             );
         }
+        if args.advise_readahead && args.aggregates() {
+            usage::bail!(
+                "--advise-readahead needs reads that are recorded one by one: add --aggregate=no, or -o DIR to --system"
+            );
+        }
         let targets = Targets::new(args)?;
         let keeps = args.flight.flight.is_some();
         let rotation = if keeps { None } else { Rotation::wanted(args.rotate)? };

@@ -14,6 +14,7 @@ use crate::record::flight::viewer::Viewer;
 use crate::record::output::Output;
 use crate::record::output::display::Display;
 use crate::record::output::metrics_endpoint::Serving;
+use crate::record::readahead::ReadAhead;
 use crate::record::session::control::{self, Control};
 use crate::record::session::detail::Chooser;
 use crate::record::session::note::Note;
@@ -89,8 +90,8 @@ impl Setup<'_> {
         let (batches, inbox) = mpsc::sync_channel(QUEUE);
         let (notes, inbox_of_notes) = mpsc::channel();
         let control::Channel { records, sender, receiver: control } = control::channel(self.signals)?;
-        // The processes that are muted are chosen from the rings' records.
-        let longest = if self.options.detail.is_some() { rings::POLL } else { rings::SELDOM };
+        // The processes that are muted are chosen from the rings' records, and what is read ahead.
+        let longest = if self.options.detail.is_some() || args.advise_readahead { rings::POLL } else { rings::SELDOM };
         let drain = rings::drain(ring_maps, batches, records, Arc::clone(&gauges), longest, stopped)?;
         let config = self.config(specs);
         let (rows, rank_vars) = (config.specs.clone(), config.rank_vars.clone());
@@ -99,6 +100,7 @@ impl Setup<'_> {
             Some(_) => Some(Chooser::new(args.detail.clone(), rank_vars.clone(), session.choice()?)),
             None => None,
         };
+        let ahead = args.advise_readahead.then(|| ReadAhead::start(&rows, rings::now)).transpose()?;
         let viewer = Viewer::start(move || Resolver::new(rows, rank_vars, t0))?;
         let node = Arc::new(Board::default());
         let served = listener.map(|l| Serving::begin(l, args, self.layers, &gauges, &node)).transpose()?;
@@ -115,6 +117,7 @@ impl Setup<'_> {
             totals: served.as_ref().map(Serving::totals),
             triggers: args.flight.trigger.clone(),
             chooser,
+            ahead,
             alarm: alarm.clone(),
             notices: notices.clone(),
             inbox,

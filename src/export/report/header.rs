@@ -40,6 +40,9 @@ pub struct Header {
     /// Which were recorded one by one besides (`--detail`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// What came of `--advise-readahead`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_ahead: Option<String>,
     /// Calls on sockets, pipes, terminals and devices, which are left out on purpose.
     pub excluded_calls: i64,
     /// Page faults of the traced processes for which the kernel waited, on files or not (`PERF_COUNT_SW_PAGE_FAULTS_MAJ`).
@@ -139,6 +142,7 @@ pub fn header(source: &mut dyn Source) -> Result<Header> {
         files: 0,
         aggregate: meta.contains_key(crate::rows::AGGREGATE),
         detail: text_of(crate::rows::DETAIL),
+        read_ahead: text_of(crate::rows::READ_AHEAD),
         excluded_calls,
         major_faults,
         requests_in_flight,

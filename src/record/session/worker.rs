@@ -15,6 +15,7 @@ use crate::record::flight::trigger::{self, Found};
 use crate::record::flight::{Alarm, By, SharedAlarm};
 use crate::record::output::Output;
 use crate::record::output::memory::Memory;
+use crate::record::readahead::ReadAhead;
 use crate::record::session::detail::Chooser;
 use crate::record::session::live::LiveState;
 use crate::record::session::note::Note;
@@ -44,6 +45,8 @@ pub struct Worker {
     pub triggers: Vec<Trigger>,
     /// Calls that are recorded besides sums.
     pub chooser: Option<Chooser>,
+    /// Reads ahead for programs, if that is asked for.
+    pub ahead: Option<ReadAhead>,
     pub alarm: Option<SharedAlarm>,
     /// Gets the failure when the dataset cannot be written any more.
     pub notices: Notices,
@@ -96,6 +99,7 @@ struct State {
     totals: Option<Arc<Shared>>,
     triggers: Vec<Trigger>,
     chooser: Option<Chooser>,
+    ahead: Option<ReadAhead>,
     /// Applies rules while the trace goes on, where something waits for findings.
     watch: Option<Watch>,
     alarm: Option<SharedAlarm>,
@@ -107,8 +111,21 @@ struct State {
 }
 
 fn run(worker: Worker) -> Ended {
-    let Worker { writer, config, mounts, gauges, current, totals, triggers, chooser, alarm, notices, inbox, notes } =
-        worker;
+    let Worker {
+        writer,
+        config,
+        mounts,
+        gauges,
+        current,
+        totals,
+        triggers,
+        chooser,
+        ahead,
+        alarm,
+        notices,
+        inbox,
+        notes,
+    } = worker;
     let (t0, aggregate) = (config.t0, config.aggregate);
     let memory = Memory::new(if aggregate { From::Sums } else { From::Spans });
     let finds = totals.is_some()
@@ -137,6 +154,7 @@ fn run(worker: Worker) -> Ended {
         totals,
         triggers,
         chooser,
+        ahead,
         watch: finds.then(|| Watch::new(aggregate, own)),
         alarm,
         notices,
@@ -174,6 +192,8 @@ impl State {
             self.correlator.is_striped(key, striping);
         }
         self.correlator.finish(now(), &mut self.rows);
+        self.write()?;
+        self.rows.extend(self.ahead.take().map(ReadAhead::finish));
         self.write()?;
         // What was asked for and is not here yet, and what the last rows asked for.
         if let (Some(why), Some(writer)) = (self.alarm.as_ref().and_then(|a| a.with(Alarm::end)), self.writer.flight())
@@ -250,6 +270,9 @@ impl State {
                 Err(_) => self.undecoded += 1,
             }
         }
+        if let Some(ahead) = &mut self.ahead {
+            ahead.pass_on();
+        }
         let missed = self.chooser.as_mut().map_or(0, Chooser::missed);
         for (place, count) in [("decode", std::mem::take(&mut self.undecoded)), ("choice", missed)] {
             if count > 0 {
@@ -266,6 +289,9 @@ impl State {
         let mut details = Vec::new();
         if let Some(chooser) = &mut self.chooser {
             chooser.see(&event);
+        }
+        if let Some(ahead) = &mut self.ahead {
+            ahead.see(&event);
         }
         match &mut event {
             Event::Process { time, process, pid, runs, .. } => {

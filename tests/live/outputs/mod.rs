@@ -8,6 +8,7 @@ mod findings;
 mod flight;
 mod output;
 mod packages;
+mod readahead;
 mod replay_code;
 mod rows;
 mod runs;

@@ -61,6 +61,7 @@ fn special(report: &Report) -> Vec<(&'static str, String)> {
         let single = h.detail.as_ref().map_or_else(none, |detail| format!("single calls of {}", escape(detail)));
         facts.push(("recorded", format!("sums by process, file, layer and operation (--aggregate): {single}")));
     }
+    facts.extend(h.read_ahead.as_ref().map(|text| ("advised", escape(text))));
     if let Some(faults) = unrecorded_faults(report) {
         let why = "page faults that waited for a device: vfs in --layers records those on files";
         facts.push(("left out", format!("{faults} {why}")));
