@@ -16,6 +16,9 @@ pub const AGGREGATE: &str = "aggregate";
 /// are only in the sums.
 pub const DETAIL: &str = "detail";
 
+/// The key of `meta` with the tracer's own pid, as `block.pid` has it.
+pub const TRACER_PID: &str = "tracer_pid";
+
 /// The key of `meta` with what came of `--advise-readahead`.
 pub const READ_AHEAD: &str = "read_ahead";
 

@@ -139,7 +139,7 @@ pub struct RecordArgs {
     /// Have the kernel read ahead for programs that read at a fixed distance
     ///
     /// Or backwards, which the kernel reads from the device one by one: the tracer asks for what they will read next, by
-    /// posix_fadvise(2) on a descriptor of its own, at most 32 MiB ahead of each open file. It ends where it does not help. The
+    /// `posix_fadvise(2)` on a descriptor of its own, at most 32 MiB ahead of each open file. It ends where it does not help. The
     /// report has how many reads then came from the page cache, and the time that they saved. Changes nothing in the program;
     /// needs its single calls, so not with --aggregate.
     #[arg(long, conflicts_with = "aggregate", help_heading = COST, hide_short_help = true)]

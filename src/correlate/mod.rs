@@ -18,7 +18,7 @@ mod properties;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]
-pub mod testing;
+pub(crate) mod testing;
 
 use crate::catalog;
 use crate::correlate::aggregate::demoted::Demoted;

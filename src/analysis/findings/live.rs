@@ -142,6 +142,7 @@ impl Live {
             Row::Coverage(verdict) => self.layers.add(verdict),
             Row::Loss(loss) => self.now.losses.add(loss),
             Row::Metric(metric) => self.tracing.add(metric),
+            Row::Meta(meta) => self.now.others.meta(meta),
             _ => {}
         }
     }

@@ -163,7 +163,11 @@ impl Collect {
         Self::with(source, Groups::default(), Others::default())
     }
 
-    fn with(source: &mut dyn Source, mut groups: Groups, others: Others) -> Result<Self> {
+    fn with(source: &mut dyn Source, mut groups: Groups, mut others: Others) -> Result<Self> {
+        source.meta(&mut |meta| {
+            others.meta(meta);
+            Ok(())
+        })?;
         let hosts = source.hosts(IdKind::File);
         if !hosts.0.is_empty() {
             groups.known().same = Same::of(&hosts);

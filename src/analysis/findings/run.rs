@@ -10,7 +10,7 @@ use crate::analysis::findings::groups::Groups;
 use crate::analysis::findings::lanes::Lane;
 use crate::analysis::findings::limits::{Limit, Limits};
 use crate::analysis::findings::written::{OwnWriteBack, Written};
-use crate::rows::{Block, BlockBytes};
+use crate::rows::{Block, BlockBytes, Meta, TRACER_PID};
 use crate::vocabulary::{Kind, Layer};
 
 /// What is known of a run.
@@ -191,6 +191,8 @@ pub struct Others {
     /// Pages of devices that were swapped out to.
     swap_space: RoaringTreemap,
     written: Written,
+    /// Pids of tracers, which read ahead for programs: nobody waits because of that.
+    tracers: RoaringBitmap,
     /// There were more bins and processes: nothing is known of any.
     full: bool,
 }
@@ -215,14 +217,14 @@ impl Others {
             return;
         }
         if self.bytes.len() >= KEPT_MAX {
-            let swap_space = std::mem::take(&mut self.swap_space);
-            *self = Self { full: true, swap_space, written: self.written.empty(), ..Self::default() };
+            let (swap_space, tracers) = (std::mem::take(&mut self.swap_space), std::mem::take(&mut self.tracers));
+            *self = Self { full: true, swap_space, tracers, written: self.written.empty(), ..Self::default() };
             return;
         }
         self.swapped_request(block);
         self.written.block(block);
         // Write-back of an earlier time is of no process that waits now.
-        if block.class != "sync" && block.class != "readahead" {
+        if (block.class != "sync" && block.class != "readahead") || self.tracers.contains(block.pid as u32) {
             return;
         }
         if block.op == "read" {
@@ -233,6 +235,13 @@ impl Others {
         }
         let sum = self.bytes.entry((block.dev, block.issue_ns.div_euclid(BIN), block.pid)).or_default();
         *sum += i64::from(block.bytes);
+    }
+
+    /// Takes a fact of the trace: who traced.
+    pub fn meta(&mut self, meta: &Meta) {
+        if meta.key == TRACER_PID {
+            self.tracers.extend(meta.value.parse::<u32>());
+        }
     }
 
     /// Were there writes, whose owners matter?
@@ -251,7 +260,8 @@ impl Others {
         let (bytes, swap) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.swap));
         let (reads, written) = (std::mem::take(&mut self.reads), self.written.split());
         let full = std::mem::take(&mut self.full);
-        Self { bytes, swap, reads, written, full, names: self.names.clone(), swap_space: RoaringTreemap::new() }
+        let (names, tracers) = (self.names.clone(), self.tracers.clone());
+        Self { bytes, swap, reads, written, tracers, full, names, swap_space: RoaringTreemap::new() }
     }
 
     /// Adds the requests of another time.
@@ -271,6 +281,7 @@ impl Others {
             swapped.seconds += more.seconds;
         }
         self.written.merge(&later.written);
+        self.tracers |= &later.tracers;
         self.names.extend(later.names.iter().map(|(dev, name)| (*dev, name.clone())));
     }
 

@@ -1,7 +1,7 @@
 //! `--advise-readahead`: programs that read at a fixed distance, or backwards, find in the page cache what they read next.
 //!
 //! The kernel reads ahead what follows a read, and nothing else. From the calls of a trace it is known where a handle will be
-//! read next; posix_fadvise(2) on a descriptor of the tracer's own has the kernel read it, without a change to the program.
+//! read next; `posix_fadvise(2)` on a descriptor of the tracer's own has the kernel read it, without a change to the program.
 
 mod file;
 mod pattern;
@@ -28,9 +28,10 @@ const FILES: usize = 64;
 /// For so long the end of a trace waits for the thread.
 const ANSWERS: Duration = Duration::from_secs(2);
 
-/// What happened, and when (CLOCK_MONOTONIC, ns).
+/// When it was (`CLOCK_MONOTONIC`, ns), and what.
 type Timed = (u64, Message);
 
+#[derive(Debug, Clone, Copy)]
 enum Message {
     /// A read of a file through a descriptor of a process.
     Read { pid: u32, fd: u64, ino: u64, read: Read },
@@ -100,7 +101,7 @@ impl Outcome {
 }
 
 impl ReadAhead {
-    /// Starts the thread. `now` is CLOCK_MONOTONIC in ns.
+    /// Starts the thread. `now` is `CLOCK_MONOTONIC` in ns.
     ///
     /// # Errors
     /// When there can be none.
@@ -129,8 +130,8 @@ impl ReadAhead {
                 self.found.extend(pid.map(|pid| (*time, Message::Ended(pid))));
             }
             Event::Cached { thread, seq, cached, .. } => {
-                // Of a read of which it is not known there is nothing to be learnt.
-                self.missed = Some((*thread, *seq, cached.miss.is_none_or(|miss| miss > 0)));
+                // Where it is not known nothing is read ahead.
+                self.missed = Some((*thread, *seq, cached.miss.is_some_and(|miss| miss > 0)));
             }
             Event::Call(call) => self.found.extend(self.message(call).map(|message| (call.start, message))),
             _ => {}
@@ -228,7 +229,9 @@ impl Readers {
             Message::Closed { pid, fd } => self.close((pid, fd)),
             Message::Ended(pid) => {
                 let all: Vec<_> = self.open.range((pid, 0)..=(pid, u64::MAX)).map(|(key, _)| *key).collect();
-                all.into_iter().for_each(|key| self.close(key));
+                for key in all {
+                    self.close(key);
+                }
             }
         }
         None

@@ -48,7 +48,9 @@ fn reads_through_the_page_cache_are_found() {
     // Its record comes before the call; without one all was there.
     let cases = [(Some(cached(2, Some(512))), true), (Some(cached(9, Some(512))), false), (None, false)];
     for (before, expected) in cases {
-        before.iter().for_each(|event| ahead.see(event));
+        if let Some(event) = &before {
+            ahead.see(event);
+        }
         ahead.see(&Event::Call(read(2)));
         let Some((1000, Message::Read { pid: 107, fd: 3, ino: 55, read })) = ahead.found.pop() else { panic!() };
         assert_eq!((read.offset, read.bytes, read.start_ns, read.dur_ns), (8192, 4096, 1000, 70));
@@ -65,7 +67,9 @@ fn reads_through_the_page_cache_are_found() {
         Call { spec: spec("fread"), ..read(3) },
         Call { spec: u16::MAX, ..read(3) },
     ];
-    others.into_iter().for_each(|other| ahead.see(&Event::Call(other)));
+    for other in others {
+        ahead.see(&Event::Call(other));
+    }
     assert!(ahead.found.is_empty());
     ahead.see(&Event::Call(Call { spec: spec("close"), ..read(4) }));
     assert!(matches!(ahead.found.pop(), Some((1000, Message::Closed { pid: 107, fd: 3 }))));

@@ -135,6 +135,7 @@ impl Run<'_, '_> {
             ("kernel", uname),
             ("command", command),
             ("mode", mode.to_owned()),
+            (rows::TRACER_PID, std::process::id().to_string()),
             ("clock", "CLOCK_MONOTONIC".to_owned()),
             ("t0_ns", self.t0.to_string()),
             ("t0_wall_ns", (wall().saturating_sub(now().saturating_sub(self.t0))).to_string()),

@@ -3,7 +3,7 @@
 
 use crate::common::live::{self, Traced};
 use crate::common::programs;
-use iotrace_bpf::rows::READ_AHEAD;
+use iotrace_bpf::rows::{READ_AHEAD, TRACER_PID};
 use iotrace_bpf::vocabulary::Kind;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -65,6 +65,9 @@ fn what_is_read_at_a_fixed_distance_is_read_ahead() {
         let advised = &data.meta[READ_AHEAD];
         assert!(advised.contains(" of 1 open file, ") && advised.contains(" saved"), "{advised}");
         assert!(traced.report.contains(&format!("advised   {advised}")), "{}", traced.report);
+        // What it reads ahead is no interference by another process.
+        let own = format!("process {} moved", data.meta[TRACER_PID]);
+        assert!(!traced.report.contains(&own), "{}", traced.report);
     }
 }
 

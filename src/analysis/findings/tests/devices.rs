@@ -3,7 +3,7 @@
 use super::made::{Made, for_device, request, written};
 use super::{call, with_one_inside};
 use crate::analysis::findings::*;
-use crate::rows::FileRollup;
+use crate::rows::{Block, FileRollup, Meta, Row, TRACER_PID};
 use crate::vocabulary::Kind;
 
 /// Process 1 reads 100 KiB each 10 ms, which takes 2 ms. In the second one of two seconds the kernel writes something back
@@ -149,4 +149,24 @@ fn owners_of_bytes_are_read_only_where_a_rule_asks_for_them() {
     let off = |rules: &[&str]| rules.iter().map(|rule| format!("[{rule}]\noff = true\n")).collect::<Vec<_>>().concat();
     assert!(wants("write", &off(&["own-write-back", "reread"])));
     assert!(!wants("write", &off(&OF_BYTES)));
+}
+
+#[test]
+fn another_process_on_the_device_is_found_unless_it_is_the_tracer() {
+    let found = |tracer: &str| {
+        let (mut spans, mut blocks) = (Vec::new(), Vec::new());
+        for n in 0..100_i64 {
+            let read = call(1, n as u32, ("read", Kind::Read), n * 10, 8);
+            spans.push(for_device(&Span { bytes: Some(65_536), req_bytes: Some(65_536), ..read }));
+            for pid in [1, 500] {
+                let (block, parts) = request(2 * n + i64::from(pid == 500), ("read", "readahead"), (n * 10, 8), 65_536);
+                blocks.push((Block { pid, ..block }, parts));
+            }
+        }
+        let meta = Meta { key: TRACER_PID.to_owned(), value: tracer.to_owned() };
+        Made { blocks, rows: vec![Row::Meta(meta)], ..Made::of(spans) }.find_one("interference", 1000)
+    };
+    let title = found("501").unwrap().title;
+    assert!(title.contains("process 500 moved 50.0%"), "{title}");
+    assert_eq!(found("500"), None, "it reads ahead for the program");
 }
