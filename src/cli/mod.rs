@@ -142,7 +142,7 @@ pub struct RecordArgs {
     /// `posix_fadvise(2)` on a descriptor of its own, at most 32 MiB ahead of each open file. It ends where it does not help. The
     /// report has how many reads then came from the page cache, and the time that they saved. Changes nothing in the program;
     /// needs its single calls, so not with --aggregate.
-    #[arg(long, conflicts_with = "aggregate", help_heading = COST, hide_short_help = true)]
+    #[arg(long, help_heading = COST, hide_short_help = true)]
     pub advise_readahead: bool,
     /// End the trace after 500ms, 30s, 5m, 1h
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TARGETS)]

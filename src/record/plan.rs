@@ -59,7 +59,8 @@ impl Plan {
         }
         if args.advise_readahead && args.aggregates() {
             usage::bail!(
-                "--advise-readahead needs reads that are recorded one by one: add --aggregate=no, or -o DIR to --system"
+                "--advise-readahead needs reads that are recorded one by one: leave out --aggregate and --detail; with \
+                 --system add -o DIR"
             );
         }
         let targets = Targets::new(args)?;

@@ -1,6 +1,6 @@
 //! A file that a program reads, opened once more to have the kernel read parts of it.
 
-use crate::record::readahead::pattern::Range;
+use crate::record::readahead::pattern::{JOINED, Range};
 use rustix::fs::{Advice, FileType, Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::fs::File;
@@ -32,6 +32,8 @@ impl Opened {
         }
         let same = format!("/proc/self/fd/{}", looked.as_raw_fd());
         let file = rustix::fs::open(same, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())?;
+        // A look at a byte reads no more than its page.
+        rustix::fs::fadvise(&file, 0, None, Advice::Random)?;
         Ok(Self { file: File::from(file), size: stat.st_size as u64 })
     }
 
@@ -54,7 +56,13 @@ impl Opened {
     /// # Errors
     /// When the kernel refuses it.
     pub fn ask(&self, range: Range) -> io::Result<()> {
-        Ok(rustix::fs::fadvise(&self.file, range.offset, NonZeroU64::new(range.bytes), Advice::WillNeed)?)
+        // Of one request the kernel reads no more than it reads ahead of the device at a time (force_page_cache_ra).
+        let end = range.offset.saturating_add(range.bytes).min(self.size);
+        for offset in (range.offset..end).step_by(JOINED as usize) {
+            let bytes = NonZeroU64::new(JOINED.min(end - offset));
+            rustix::fs::fadvise(&self.file, offset, bytes, Advice::WillNeed)?;
+        }
+        Ok(())
     }
 }
 

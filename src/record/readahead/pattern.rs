@@ -11,8 +11,8 @@ const DEPTH: usize = 32;
 const DEEPEST: usize = 4096;
 /// Bytes that are read ahead and not read yet, of one handle.
 pub const BYTES: u64 = 32 << 20;
-/// Ranges that touch become one of at most this size.
-const JOINED: u64 = 1 << 20;
+/// Ranges that touch become one of at most this size: what the kernel reads ahead at a time by default.
+pub const JOINED: u64 = 128 << 10;
 /// After so many reads that were read ahead in time it must have helped.
 const CHECK: u64 = 64;
 /// It helps when this share of them is in the page cache, and takes this part of the time of the others.
@@ -190,7 +190,7 @@ impl Reader {
         // The kernel itself reads ahead what follows.
         let fixed = self.last.is_some_and(|last| last.bytes > 0 && self.distance != last.bytes);
         let missed = || (self.missed & ((1 << RUN) - 1)).count_ones() >= MISSED;
-        !self.off && self.run >= RUN && self.distance != 0 && fixed && (!self.ahead.is_empty() || missed())
+        !self.off && self.run >= RUN && self.distance != 0 && fixed && (missed() || self.waiting() > 0)
     }
 
     /// Has what comes next read ahead, if that is worth it: of a file with `size` bytes, at most `bytes` more.
@@ -223,7 +223,6 @@ impl Reader {
         }
         // Where all is in the page cache there is nothing to do until reads miss again.
         if in_cache * 8 > ranges.len() * 7 {
-            self.ahead.clear();
             self.missed = 0;
         }
         self.depth = (depth * 2).min(DEEPEST);
@@ -237,7 +236,7 @@ impl Reader {
             let Some(offset) = offset.and_then(|at| u64::try_from(at).ok()).filter(|at| *at < size) else { break };
             let new = Range { offset, bytes: last.bytes as u64 };
             match ranges.last_mut() {
-                Some((range, reads)) if new.offset + new.bytes == range.offset && range.bytes < JOINED => {
+                Some((range, reads)) if offset + new.bytes == range.offset && range.bytes + new.bytes <= JOINED => {
                     *range = Range { offset, bytes: range.bytes + new.bytes };
                     *reads += 1;
                 }
@@ -311,8 +310,8 @@ mod tests {
             run.look();
         }
         assert!(run.reader.counts().hits > 580, "{:?}", run.reader.counts());
-        assert!(run.asked.len() < 12, "{:?}", run.asked);
-        assert!(run.asked.iter().all(|range| range.bytes <= JOINED + 4096));
+        assert!(run.asked.len() < 40, "{:?}", run.asked);
+        assert!(run.asked.iter().all(|range| range.bytes <= JOINED));
     }
 
     #[test]
@@ -346,6 +345,19 @@ mod tests {
             run.look();
         }
         assert!(run.reader.counts().hits < 8, "{:?}", run.reader.counts());
+    }
+
+    #[test]
+    fn what_was_asked_for_counts_when_the_rest_is_in_the_cache() {
+        let mut run = Run { cached: (100..1024).map(|n| n << 20).collect(), ..Run::default() };
+        for n in 0..500 {
+            run.read(n << 20, 4096);
+            run.look();
+        }
+        let counts = run.reader.counts();
+        assert!(counts.hits > 80, "{counts:?}");
+        assert_eq!((counts.asked, counts.misses, counts.unread), (counts.hits + counts.late, 0, 0));
+        assert!(!run.reader.wants(), "all is there");
     }
 
     #[test]

@@ -88,6 +88,10 @@ fn it_needs_single_reads() {
         let out = tracer.arg("--advise-readahead").args(options).arg("--").arg(&program).output().unwrap();
         let text = String::from_utf8_lossy(&out.stderr);
         assert_eq!(out.status.code(), Some(2), "{text}");
-        assert!(text.contains("--advise-readahead"), "{text}");
+        assert!(text.contains("--advise-readahead needs reads that are recorded one by one"), "{text}");
     }
+    let work = live::scratch();
+    let options = ["--advise-readahead", "--aggregate=no"];
+    let traced = live::trace(work.path(), &options, &[program.as_os_str(), work.path().as_os_str()]);
+    assert!(traced.data().meta.contains_key(READ_AHEAD), "{}", traced.stderr);
 }
