@@ -34,6 +34,7 @@ pub mod summary;
 pub mod text;
 pub mod top;
 pub mod tui;
+pub mod tune;
 pub mod units;
 pub mod usage;
 pub mod vocabulary;

@@ -10,7 +10,7 @@ use iotrace_bpf::record::{self, TOOL_FAILED};
 use iotrace_bpf::text::message;
 use iotrace_bpf::usage::{WrongUsage, wrong};
 use iotrace_bpf::{
-    cli, compare, config, doctor, export, manual, probes, query, replay, replay_code, rules, runs, sql, top,
+    cli, compare, config, doctor, export, manual, probes, query, replay, replay_code, rules, runs, sql, top, tune,
 };
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == launch::LAUNCHER => launch::launcher_main(rest).map(|()| 0),
         Some((first, rest)) if first == ranks::NODE => node(rest),
         Some((first, rest)) if first == guardian::GUARDIAN => guardian::main(rest).map(|()| 0),
+        Some((first, rest)) if first == tune::RUN => Ok(tune::run_main(rest)),
         None => {
             let _ = write!(io::stderr(), "{}", help::GUIDE);
             return ExitCode::from(WRONG_USAGE);
@@ -155,6 +156,10 @@ fn show(action: &Action) -> anyhow::Result<u8> {
             for note in replay_code::run(&args.dir, &args.wish())? {
                 eprintln!("iotrace-bpf: {}", message(&note));
             }
+        }
+        Action::Tune(args) => {
+            let width = cli::look::of(&out, None).width.unwrap_or(usize::MAX);
+            tune::run(&args.wish(width), &mut out)?;
         }
         Action::Rules { action } => rules::run(action.as_ref(), &mut out)?,
         Action::Repair { dir } => export::reading::repair::run(dir, &mut out)?,

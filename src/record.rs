@@ -28,7 +28,7 @@ use crate::record::output::destination::Destination;
 use crate::record::output::report::Report;
 use crate::record::session::run::{Run, Totals};
 use crate::record::terminal::Terminal;
-use crate::{export, notices, sudo};
+use crate::{export, notices, sudo, tune};
 use anyhow::{Context as _, Result};
 use nix::sys::signal::Signal;
 use std::time::{Duration, Instant};
@@ -70,6 +70,9 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     }
     limits::prepare();
     let of_ranks = ranks.is_some();
+    if !of_ranks {
+        tune::offers(&args.run).iter().for_each(|offer| notices::note(offer));
+    }
     let plan = Plan::new(args, of_ranks)?;
     kernel::quiet_libbpf();
     // They take their time, and need nothing of what follows.

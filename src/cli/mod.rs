@@ -7,6 +7,7 @@ mod query;
 mod replay_code;
 pub mod top;
 pub mod trigger;
+pub mod tune;
 mod values;
 
 pub use crate::cli::values::{Budget, LayerChoice, duration, slow, which};
@@ -20,6 +21,7 @@ use crate::cli::query::QueryArgs;
 use crate::cli::replay_code::ReplayCodeArgs;
 use crate::cli::top::TopArgs;
 use crate::cli::trigger::Trigger;
+use crate::cli::tune::TuneArgs;
 use crate::cli::values::{
     budget, disk_size, filter, layer_choice, library_layer, period, phase, pid, size, stacks, tick,
 };
@@ -276,7 +278,7 @@ pub struct ShowArgs {
     #[arg(long = "where", value_name = "FILTER", value_parser = filter)]
     pub filter: Option<Filter>,
     /// Figures as lines, again and again; no dashboard
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub batch: bool,
     /// Time between two ticks of --batch: 500ms, 1s
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = tick, requires = "batch",
@@ -309,7 +311,7 @@ pub struct AddedArgs {
     /// Functions of your own libraries, from a catalog
     ///
     /// `iotrace-bpf probes generate` makes such a file.
-    #[arg(long, value_name = "FILE.toml")]
+    #[arg(long, value_name = "FILE.toml", hide_short_help = true)]
     pub probes: Vec<PathBuf>,
 }
 
@@ -394,6 +396,11 @@ pub enum Action {
     },
     /// A program in C that makes the I/O of a trace
     ReplayCode(ReplayCodeArgs),
+    /// Try settings that may make a command faster
+    ///
+    /// Hints for MPI-IO and other settings that the findings of a trace suggest are tried on the command itself, or on a
+    /// replay of its I/O, by turns with the command as it is. Those that help are printed, and kept for the next trace.
+    Tune(TuneArgs),
     /// What the report looks for: causes, advice
     Rules {
         #[command(subcommand)]

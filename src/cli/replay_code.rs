@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use glob::Pattern;
 
-use crate::replay_code::{Wish, layer};
+use crate::replay_code::{Advise, Wish, layer};
 use crate::vocabulary::Layer;
 
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ impl ReplayCodeArgs {
             layer: self.layer,
             files: &self.files,
             keep_time: self.keep_time,
-            advise: self.advise,
+            advise: if self.advise { Advise::All } else { Advise::Nothing },
             limit: self.limit,
             output: &self.output,
         }

@@ -25,7 +25,7 @@ pub struct Side {
 }
 
 impl Side {
-    fn of(values: &[f64]) -> Self {
+    pub fn of(values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let at = |n: usize| sorted.get(n).copied().unwrap_or(0.0);
@@ -129,14 +129,19 @@ pub fn compare(a: &[OfRun], b: &[OfRun]) -> Vec<Figure> {
 
 fn figure(name: String, unit: Unit, a: Side, b: Side) -> Figure {
     let change = (a.median > 0.0).then(|| b.median / a.median - 1.0);
-    let noise = if a.runs < 2 || b.runs < 2 {
+    let noise = noise(&a, &b);
+    Figure { name, unit, a, b, change, noise }
+}
+
+/// Do two sides differ by more than runs of one side do?
+pub fn noise(a: &Side, b: &Side) -> Change {
+    if a.runs < 2 || b.runs < 2 {
         Change::Unknown
     } else if b.least > a.most || b.most < a.least {
         Change::BeyondNoise
     } else {
         Change::WithinNoise
-    };
-    Figure { name, unit, a, b, change, noise }
+    }
 }
 
 /// Rules that found something on either side, those that take most of `b` first.

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::export::report::{Report, Union, build};
 use condition::Condition;
-pub use figures::{Change, Figure, Found, Side, Unit};
+pub use figures::{Change, Figure, Found, Side, Unit, noise};
 
 /// Two sets of runs, and what differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -813,7 +813,8 @@ CREATE OR REPLACE VIEW v_sequential AS
 
 -- How each handle was read and written, as Darshan defines it: an access is consecutive when it begins where the last one
 -- of its kind ended, and sequential when it begins there or behind it; a stride is the gap then. Of the steps from one
--- access to the next the others, back into what was passed, are random. Accesses with bytes and a known offset count;
+-- access to the next the others, back into what was passed, are random. Steps that leave a gap or go back are short up to
+-- 128 KiB, which the kernel may have read ahead by then, and long otherwise. Accesses with bytes and a known offset count;
 -- those of MPI-IO as long as no file view was set, for then their offsets do not count bytes.
 CREATE OR REPLACE VIEW v_handle_pattern AS
   WITH viewed AS (SELECT DISTINCT host, handle_id FROM spans WHERE op = 'MPI_File_set_view' AND handle_id IS NOT NULL),
@@ -849,6 +850,7 @@ CREATE OR REPLACE VIEW v_handle_pattern AS
          SELECT host, handle_id, kind, any_value(layer) AS layer, any_value(file_id) AS file_id, count(*) AS calls,
                 sum(bytes) AS bytes, count(jump) AS steps, count(*) FILTER (jump = 0) AS consecutive,
                 count(*) FILTER (jump >= 0) AS sequential, count(*) FILTER (jump < 0) AS random,
+                count(*) FILTER (jump <> 0 AND abs(jump) <= 131072) AS short_jumps, count(*) FILTER (abs(jump) > 131072) AS long_jumps,
                 count(*) FILTER (switched) AS switches
          FROM accesses GROUP BY host, handle_id, kind)
   SELECT host, handle_id, layer, file_id, f.path, kind,
@@ -859,7 +861,7 @@ CREATE OR REPLACE VIEW v_handle_pattern AS
               WHEN sequential >= 0.8 * steps THEN 'sequential'
               WHEN consecutive <= 0.2 * steps THEN 'random'
               ELSE 'mixed' END AS pattern,
-         calls, bytes, steps, consecutive, sequential, coalesce(strided, 0) AS strided, random, switches,
+         calls, bytes, steps, consecutive, sequential, coalesce(strided, 0) AS strided, random, short_jumps, long_jumps, switches,
          stride1, stride1_calls, stride2, stride2_calls, stride3, stride3_calls, stride4, stride4_calls,
          size1, size1_calls, size2, size2_calls, size3, size3_calls, size4, size4_calls
   FROM totals LEFT JOIN top_strides USING (host, handle_id, kind) LEFT JOIN top_sizes USING (host, handle_id, kind)

@@ -7,7 +7,7 @@ use crate::replay_code::advise::advise;
 use crate::replay_code::calls::{Arg, parts};
 use crate::replay_code::program::Program;
 use crate::replay_code::ranks::{Expr, Group, Step, Value, group};
-use crate::replay_code::{Wish, description, write_all};
+use crate::replay_code::{Advise, Wish, description, write_all};
 
 /// Four ranks write and read the parts of a matrix, each by itself.
 fn described(interface: &str, work: &Path) -> (Program, Vec<Group>) {
@@ -32,7 +32,7 @@ fn openmpi(command: &str) -> String {
 
 /// Writes the program, compiles it and runs it; its text, and the file that it leaves.
 fn ran(program: &Program, groups: &[Group], output: &Path) -> (String, Vec<u8>) {
-    let wish = Wish { layer: None, files: &[], keep_time: false, advise: false, limit: 1000, output };
+    let wish = Wish { layer: None, files: &[], keep_time: false, advise: Advise::Nothing, limit: 1000, output };
     write_all(Path::new("field.toml"), &wish, program, (groups, None)).unwrap();
     let run = |command: &mut Command| {
         let out = command.output().unwrap();

@@ -31,14 +31,21 @@ use crate::replay_code::program::Program;
 use crate::replay_code::ranks::Group;
 use crate::vocabulary::Layer;
 
+/// Which findings of the report change the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advise<'a> {
+    Nothing,
+    Only(&'a str),
+    All,
+}
+
 /// What is asked for.
 #[derive(Debug)]
 pub struct Wish<'a> {
     pub layer: Option<Layer>,
     pub files: &'a [Pattern],
     pub keep_time: bool,
-    /// Change what findings advise to change.
-    pub advise: bool,
+    pub advise: Advise<'a>,
     pub limit: usize,
     /// A new directory.
     pub output: &'a Path,
@@ -58,12 +65,14 @@ pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
     let choice = described::Choice { layer: wish.layer, files: wish.files, limit: wish.limit };
     let mut program = read::read(&mut datasets, &choice)?;
     let mut groups = ranks::group(&program.ranks);
-    let mended = if wish.advise {
-        let report = build(&mut datasets)?;
-        let rules: Vec<&str> = report.findings.findings.iter().map(|finding| finding.rule).collect();
-        Some(advise::advise(&mut program, &mut groups, &rules))
-    } else {
+    let mended = if wish.advise == Advise::Nothing {
         None
+    } else {
+        let report = build(&mut datasets)?;
+        let found = report.findings.findings.iter().map(|finding| finding.rule);
+        let wanted = |rule: &&str| wish.advise == Advise::All || wish.advise == Advise::Only(rule);
+        let rules: Vec<&str> = found.filter(wanted).collect();
+        Some(advise::advise(&mut program, &mut groups, &rules))
     };
     write_all(dir, wish, &program, (&groups, mended.as_deref()))?;
     let mut notes = datasets.warnings();

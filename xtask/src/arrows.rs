@@ -17,6 +17,7 @@ const ROWS: &[&[&str]] = &[
     &["summary", "metrics", "compare", "runs"],
     &["cluster"],
     &["batch", "query", "replay_code", "tui"],
+    &["tune"],
     &["cli"],
     &["config", "manual", "probes", "rules"],
     &["doctor"],

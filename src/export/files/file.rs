@@ -62,6 +62,17 @@ pub fn create_new_file(path: &Path) -> Result<File> {
     Ok(file)
 }
 
+/// Does something with the rights of the user who called sudo, as far as file systems go.
+///
+/// # Errors
+/// Those of `act`, and when these rights cannot be had.
+pub fn as_invoking_user<T>(act: impl FnOnce() -> Result<T>) -> Result<T> {
+    match invoking_user() {
+        Some((uid, gid)) => with_rights_of(uid, gid, act),
+        None => act(),
+    }
+}
+
 /// Under sudo the caller gets a file or directory that was just made, with all that is in it.
 ///
 /// # Errors

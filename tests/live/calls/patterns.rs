@@ -36,7 +36,10 @@ fn patterns_are_recognised() {
         for (figure, n) in expected.as_object().unwrap() {
             assert_eq!(&row[figure], n, "{figure} of {name}");
         }
-        assert_eq!(row["steps"].as_i64().unwrap(), expected["calls"].as_i64().unwrap() - 1);
+        let [steps, consecutive, short, long] =
+            ["steps", "consecutive", "short_jumps", "long_jumps"].map(|name| row[name].as_i64().unwrap());
+        assert_eq!(steps, expected["calls"].as_i64().unwrap() - 1);
+        assert_eq!(consecutive + short + long, steps, "{name}");
     }
     let pattern = |rows: &BTreeMap<String, Value>, name: &str| rows[name]["pattern"].as_str().unwrap().to_owned();
     for (name, expected) in [

@@ -13,3 +13,4 @@ mod replay_code;
 mod rows;
 mod runs;
 mod slow_stacks;
+mod tune;

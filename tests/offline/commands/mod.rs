@@ -7,3 +7,4 @@ mod query;
 mod runs;
 pub mod sql_command;
 mod top;
+mod tune;

@@ -121,12 +121,23 @@ fn the_pattern_of_a_handle_is_that_of_its_outermost_accesses_in_bytes() {
         // Offsets that count elements of a view, on another handle.
         access(None, 2, writes, i, Some(800));
     }
-    access(None, 1, (Layer::Mpiio, "MPI_File_read_at", Kind::Read), 0, Some(10));
+    let reads = (Layer::Mpiio, "MPI_File_read_at", Kind::Read);
+    access(None, 1, reads, 0, Some(10));
+    // From the end of each to the begin of the next: 128 KiB, one byte more, as much back, one byte back.
+    for offset in [10, 20 + 131_072, 30 + 2 * 131_072 + 1, 40 + 131_072, 49 + 131_072] {
+        access(None, 3, reads, offset, Some(10));
+    }
     access(None, 2, (Layer::Mpiio, "MPI_File_set_view", Kind::Meta), 0, None);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run.iotrace");
     write(&path, trace.finish());
-    let rows = sql::query(&path, "SELECT handle_id, kind, pattern, calls, consecutive, switches FROM v_handle_pattern");
+    let rows = sql::query(
+        &path,
+        "SELECT handle_id, kind, pattern, calls, consecutive, switches FROM v_handle_pattern WHERE handle_id < 3",
+    );
+    let jumps = "SELECT consecutive, short_jumps, long_jumps FROM v_handle_pattern WHERE handle_id = 3";
+    let expected = serde_json::json!({"consecutive": 0, "short_jumps": 2, "long_jumps": 2});
+    assert_eq!(sql::query(&path, jumps), [expected]);
     let row = |kind: &str, pattern: &str, calls: i64, consecutive: i64, switches: i64| {
         serde_json::json!({"handle_id": 1, "kind": kind, "pattern": pattern, "calls": calls,
                            "consecutive": consecutive, "switches": switches})

@@ -1,0 +1,224 @@
+//! What a trace tells about a program that decides what is worth a try.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use nix::sys::stat::{major, minor};
+
+use crate::HashMap;
+use crate::catalog::{OMPIO, ROMIO};
+use crate::export::report::{Report, Source};
+use crate::rows::{File, Process};
+use crate::vocabulary::{Kind, Layer};
+
+/// So many files are dropped from the page cache between runs, and looked at for their kind.
+const FILES: usize = 10_000;
+/// Programs that run a script: that is what users take for the program.
+const INTERPRETERS: &[&str] =
+    &["python", "perl", "ruby", "Rscript", "R", "julia", "bash", "sh", "dash", "java", "node"];
+/// Variables whose values decide.
+const VARIABLES: &[&str] = &["PYTHONUNBUFFERED", "GFORTRAN_UNBUFFERED_ALL", "PNETCDF_HINTS"];
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    /// What was found, with the seconds that mending it would save.
+    pub rules: Vec<(&'static str, Option<(f64, f64)>)>,
+    pub ranks: usize,
+    /// Which implementations of MPI-IO serve it.
+    pub romio: bool,
+    pub ompio: bool,
+    pub pnetcdf: bool,
+    /// It calls HDF5, NetCDF or PnetCDF.
+    pub libraries: bool,
+    pub fortran: bool,
+    pub lustre: bool,
+    /// Devices of files that findings name, by number, with the KiB that the kernel reads ahead of each now.
+    pub devices: BTreeMap<String, u64>,
+    pub variables: BTreeMap<String, String>,
+    /// The program of the ranks, else that of the process with most time in system calls; of an interpreter the script.
+    pub program: Option<PathBuf>,
+    /// Extensions of its data files, without dots.
+    pub types: BTreeSet<String>,
+    /// Files that it read.
+    pub read: Vec<PathBuf>,
+}
+
+impl Facts {
+    pub fn found(&self, rule: &str) -> bool {
+        self.rules.iter().any(|(found, _)| *found == rule)
+    }
+
+    /// What mending would save, as the findings predict it.
+    pub fn gain(&self, rules: &[&str]) -> Option<(f64, f64)> {
+        self.rules.iter().find(|(rule, gain)| rules.contains(rule) && gain.is_some()).and_then(|(_, gain)| *gain)
+    }
+}
+
+/// What a dataset and its report tell.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn of(source: &mut dyn Source, report: &Report) -> Result<Facts> {
+    let gain = |low: Option<f64>, high: Option<f64>| low.zip(high);
+    let findings = &report.findings.findings;
+    let called = |layer: Layer| report.layers.iter().any(|row| row.layer == layer.name() && row.calls > 0);
+    let mut facts = Facts {
+        rules: findings.iter().map(|found| (found.rule, gain(found.gain_low_s, found.gain_high_s))).collect(),
+        ranks: report.header.ranks,
+        pnetcdf: called(Layer::Pnetcdf),
+        libraries: [Layer::Pnetcdf, Layer::Netcdf, Layer::Hdf5].into_iter().any(called),
+        ..Facts::default()
+    };
+    let values = VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
+    facts.variables = values.collect();
+    source.handles(&mut |handle| {
+        facts.romio |= handle.implementation == Some(ROMIO);
+        facts.ompio |= handle.implementation == Some(OMPIO);
+        Ok(())
+    })?;
+    let named: BTreeSet<&String> = findings.iter().flat_map(|finding| &finding.evidence.files).collect();
+    let mut devices = BTreeSet::new();
+    let mut files = BTreeMap::<i32, File>::new();
+    source.files(&mut |file| {
+        facts.fortran |= base(file.path.as_deref()).starts_with("libgfortran.so");
+        facts.lustre |= file.fstype.as_deref() == Some("lustre");
+        if file.path.as_ref().is_some_and(|path| named.contains(path)) {
+            devices.insert(file.dev);
+        }
+        if file.role == "data" && files.len() < FILES {
+            files.insert(file.file_id, file.clone());
+        }
+        Ok(())
+    })?;
+    facts.devices = devices.into_iter().filter_map(read_ahead).collect();
+    let time = by_calls(source, &files, &mut facts)?;
+    facts.program = program(source, &time)?;
+    Ok(facts)
+}
+
+fn base(path: Option<&str>) -> &str {
+    path.and_then(|path| path.rsplit('/').next()).unwrap_or_default()
+}
+
+/// One pass over the calls: which data files are used and read, and the time of each process in system calls.
+fn by_calls(source: &mut dyn Source, files: &BTreeMap<i32, File>, facts: &mut Facts) -> Result<HashMap<i32, i64>> {
+    let (mut time, mut used, mut read) = (HashMap::<i32, i64>::default(), BTreeSet::new(), BTreeSet::new());
+    source.spans(&mut |span| {
+        if span.layer != Layer::Syscall || !span.layer_top {
+            return Ok(());
+        }
+        let sum = time.entry(span.process_ix).or_default();
+        *sum = sum.saturating_add(span.dur_ns);
+        if let Some(id) = span.file_id.filter(|id| files.contains_key(id) && span.bytes.is_some_and(|bytes| bytes > 0))
+        {
+            used.insert(id);
+            if span.kind == Kind::Read {
+                read.insert(id);
+            }
+        }
+        Ok(())
+    })?;
+    let path =
+        |id: &i32| files.get(id).and_then(|file| file.host_path.as_ref().or(file.path.as_ref())).map(PathBuf::from);
+    let extension = |id: &i32| Some(path(id)?.extension()?.to_str()?.to_lowercase());
+    facts.types = used.iter().filter_map(extension).collect();
+    facts.read = read.iter().filter_map(path).collect();
+    Ok(time)
+}
+
+/// The device that reads ahead for a directory.
+pub fn device_of(dir: &Path) -> BTreeMap<String, u64> {
+    let dev = std::fs::metadata(dir).map(|meta| meta.dev());
+    let numbers = dev.map(|dev| (major(dev) << 20 | minor(dev)) as i64);
+    numbers.ok().and_then(read_ahead).into_iter().collect()
+}
+
+/// The number of the device that reads ahead for a file system, and how much: that of the whole disk for a partition.
+fn read_ahead(dev: i64) -> Option<(String, u64)> {
+    let number = format!("{}:{}", dev >> 20, dev & 0xf_ffff);
+    let disk = std::fs::read_to_string(format!("/sys/dev/block/{number}/../dev")).map(|disk| disk.trim().to_owned());
+    let numbers = [Some(number), disk.ok()];
+    numbers.into_iter().flatten().find_map(|number| {
+        let kib = std::fs::read_to_string(ahead_file(&number)).ok()?.trim().parse().ok()?;
+        Some((number, kib))
+    })
+}
+
+/// The setting of a device, of NFS and FUSE as well (`Documentation/ABI/testing/sysfs-class-bdi`).
+pub fn ahead_file(number: &str) -> PathBuf {
+    Path::new("/sys/class/bdi").join(number).join("read_ahead_kb")
+}
+
+fn program(source: &mut dyn Source, time: &HashMap<i32, i64>) -> Result<Option<PathBuf>> {
+    let mut best: Option<((bool, i64), Process)> = None;
+    source.processes(&mut |process| {
+        let weight = (process.rank.is_some(), time.get(&process.process_ix).copied().unwrap_or(0));
+        if best.as_ref().is_none_or(|(before, _)| weight > *before) {
+            best = Some((weight, process.clone()));
+        }
+        Ok(())
+    })?;
+    Ok(best.and_then(|(_, process)| program_of(&process)))
+}
+
+fn program_of(process: &Process) -> Option<PathBuf> {
+    let exe = process.exe.as_ref().map(PathBuf::from)?;
+    let name = base(process.exe.as_deref());
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    if !INTERPRETERS.contains(&name) {
+        return Some(exe);
+    }
+    let script = process.cmdline.iter().skip(1).find(|word| !word.starts_with('-'));
+    Some(script.and_then(|script| Path::new(script).canonicalize().ok()).unwrap_or(exe))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn process(exe: &str, cmdline: &[&str]) -> Process {
+        Process {
+            process_ix: 0,
+            pid: 1,
+            ppid: 0,
+            start_ns: 0,
+            end_ns: None,
+            exe: Some(exe.to_owned()),
+            cmdline: cmdline.iter().map(|word| (*word).to_owned()).collect(),
+            uid: 0,
+            user: None,
+            cgroup: None,
+            container: None,
+            container_name: None,
+            container_image: None,
+            unit: None,
+            rank: None,
+            world_size: None,
+            job_id: None,
+            step_id: None,
+            exit_code: None,
+        }
+    }
+
+    #[test]
+    fn the_program_of_an_interpreter_is_its_script() {
+        let script = tempfile::NamedTempFile::with_suffix(".py").unwrap();
+        let path = script.path().canonicalize().unwrap();
+        let shown = path.to_str().unwrap();
+        let of = |exe, cmdline: &[&str]| program_of(&process(exe, cmdline)).unwrap();
+        assert_eq!(of("/usr/bin/python3.11", &["python3", "-u", shown, "data"]), path);
+        assert_eq!(of("/home/a/sim", &["./sim", shown]), Path::new("/home/a/sim"));
+        // A module, or a script that is gone.
+        assert_eq!(of("/usr/bin/python3.11", &["python3", "-c", "pass"]), Path::new("/usr/bin/python3.11"));
+    }
+
+    #[test]
+    fn a_partition_is_read_ahead_by_its_disk() {
+        // No device at all.
+        assert_eq!(device_of(Path::new("/proc")), BTreeMap::new());
+        assert_eq!(ahead_file("8:0"), Path::new("/sys/class/bdi/8:0/read_ahead_kb"));
+    }
+}
