@@ -64,10 +64,20 @@ pub fn read(source: &mut dyn Source, choice: &Choice<'_>) -> Result<Program> {
     Ok(program(layer, nodes, (handles, requests), shared))
 }
 
+/// The directories on the way to a file.
+fn parents(name: &str) -> impl Iterator<Item = &str> {
+    name.match_indices('/').map(|(at, _)| &name[..at])
+}
+
 fn program(layer: Layer, ranks: Vec<Vec<Node>>, (handles, requests): (i64, i64), shared: Shared) -> Program {
     let paths: Vec<String> = shared.files.iter().map(|(path, _)| path.clone()).collect();
     let files = below(&paths).into_iter().zip(shared.files);
-    let files = files.map(|(name, (path, found))| File { path, name, found: found.bytes }).collect();
+    let mut files: Vec<File> = files.map(|(name, (path, found))| File { path, name, found: found.bytes }).collect();
+    // A directory that others lie in is made with them.
+    let parents: BTreeSet<String> = files.iter().flat_map(|file| parents(&file.name)).map(str::to_owned).collect();
+    for file in files.iter_mut().filter(|file| parents.contains(&file.name)) {
+        file.found = None;
+    }
     Program {
         layer,
         ranks,

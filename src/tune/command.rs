@@ -24,7 +24,7 @@ use crate::tune::settings::{ROMIO_HINTS, Settings};
 /// First argument of this program where it becomes a command: as the user who called sudo, and with no signal blocked.
 pub const RUN: &str = "__run";
 /// Lines of a failed command that are shown, and bytes in which these are looked for.
-const LINES: usize = 5;
+const LINES: usize = 10;
 const LOG: u64 = 1 << 16;
 
 /// Becomes the command; returns only if that fails, with the exit status of a shell.

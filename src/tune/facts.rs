@@ -41,7 +41,9 @@ pub struct Facts {
     pub program: Option<PathBuf>,
     /// Extensions of its data files, without dots.
     pub types: BTreeSet<String>,
-    /// Files that it read.
+    /// Data files that it read or wrote, as it names them.
+    pub used: Vec<String>,
+    /// Those that it read, as this node names them.
     pub read: Vec<PathBuf>,
 }
 
@@ -123,6 +125,7 @@ fn by_calls(source: &mut dyn Source, files: &BTreeMap<i32, File>, facts: &mut Fa
     let path =
         |id: &i32| files.get(id).and_then(|file| file.host_path.as_ref().or(file.path.as_ref())).map(PathBuf::from);
     let extension = |id: &i32| Some(path(id)?.extension()?.to_str()?.to_lowercase());
+    facts.used = used.iter().filter_map(|id| files.get(id)?.path.clone()).collect();
     facts.types = used.iter().filter_map(extension).collect();
     facts.read = read.iter().filter_map(path).collect();
     Ok(time)

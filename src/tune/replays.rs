@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use glob::Pattern;
 use nix::unistd::AccessFlags;
 
 use crate::export::as_invoking_user;
@@ -56,10 +57,13 @@ impl Replays {
         let rules: Vec<&'static str> = facts.rules.iter().map(|(rule, _)| *rule).collect();
         let each = rules.iter().map(|rule| (Advise::Only(rule), vec![*rule]));
         let mut sources = Vec::new();
+        // Where data is moved; else all that a program may have looked for while it started.
+        let files: Vec<Pattern> =
+            facts.used.iter().filter_map(|path| Pattern::new(&Pattern::escape(path)).ok()).collect();
         let first = std::iter::once((Advise::Nothing, Vec::new()));
         for (number, (advise, mended)) in first.chain(each).chain([(Advise::All, rules.clone())]).enumerate() {
             let output = scratch.join(format!("replay-{number}"));
-            let source = as_invoking_user(|| source(dataset, advise, &output))?;
+            let source = as_invoking_user(|| source(dataset, &files, advise, &output))?;
             // What no generated program can mend, or mends as another one does.
             if sources.contains(&source) {
                 continue;
@@ -105,8 +109,8 @@ impl Replays {
 }
 
 /// Writes a program, and returns its text.
-fn source(dataset: &Path, advise: Advise, output: &Path) -> Result<[String; 2]> {
-    replay_code::run(dataset, &Wish { layer: None, files: &[], keep_time: false, advise, limit: LIMIT, output })?;
+fn source(dataset: &Path, files: &[Pattern], advise: Advise, output: &Path) -> Result<[String; 2]> {
+    replay_code::run(dataset, &Wish { layer: None, files, keep_time: false, advise, limit: LIMIT, output })?;
     let read = |name: &str| {
         let path = output.join(name);
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))

@@ -90,7 +90,8 @@ static inline void prepare(void)
 				fail("mkdir %s: %s", name, strerror(errno));
 			*slash = '/';
 		}
-		if (unlink(name) && errno != ENOENT)
+		/* Others may lie in it. */
+		if (unlink(name) && errno != ENOENT && errno != EISDIR)
 			fail("unlink %s: %s", name, strerror(errno));
 	}
 	for (long long file = 0; file < FILE_COUNT; file++)

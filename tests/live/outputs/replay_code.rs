@@ -159,3 +159,25 @@ fn pnetcdf_and_netcdf_of_a_program() {
         assert_eq!(first, second);
     }
 }
+
+#[test]
+fn directories_that_a_loader_searched_are_no_files() {
+    let work = live::scratch();
+    let [library, log, code, data] = ["lib", "log", "code", "data"].map(|name| work.path().join(name));
+    fs::create_dir(&library).unwrap();
+    fs::create_dir(&data).unwrap();
+    let mut tracer = live::tracer();
+    tracer.env("LD_LIBRARY_PATH", &library);
+    let script = format!("echo line > {}", log.display());
+    let traced = live::trace_by(tracer, work.path(), &[], &["sh", "-c", &script]);
+    well(&live::tracer().arg("replay-code").arg(&traced.dir).arg("-o").arg(&code).output().unwrap());
+    let cc = format!("CC={}", programs::openmpi("mpicc"));
+    well(&Command::new("make").arg("-C").arg(&code).arg(cc).output().unwrap());
+    let readme = fs::read_to_string(code.join("README.md")).unwrap();
+    assert!(readme.contains("lib/glibc-hwcaps"), "{readme}");
+    // Twice: over what an earlier run left, too.
+    let prepare = mpirun(&[&code.join("replay"), Path::new("-p"), &data]);
+    for _ in 0..2 {
+        well(&Command::new(&prepare[0]).args(&prepare[1..]).output().unwrap());
+    }
+}
