@@ -38,6 +38,7 @@ pub mod tune;
 pub mod units;
 pub mod usage;
 pub mod vocabulary;
+pub mod whatif;
 
 /// Maps whose keys are numbers of ours or of the kernel, or names of the catalog: no program can make them collide.
 pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, ahash::RandomState>;

@@ -11,6 +11,7 @@ use iotrace_bpf::text::message;
 use iotrace_bpf::usage::{WrongUsage, wrong};
 use iotrace_bpf::{
     cli, compare, config, doctor, export, manual, probes, query, replay, replay_code, rules, runs, sql, top, tune,
+    whatif,
 };
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -160,6 +161,13 @@ fn show(action: &Action) -> anyhow::Result<u8> {
         Action::Tune(args) => {
             let width = cli::look::of(&out, None).width.unwrap_or(usize::MAX);
             tune::run(&args.wish(width), &mut out)?;
+        }
+        Action::Whatif(args) => {
+            let conditions = args.conditions().map_err(WrongUsage)?;
+            let width = cli::look::of(&out, None).width.unwrap_or(export::report::WIDTH);
+            for note in whatif::run(&args.dir, &conditions, args.json, width, &mut out)? {
+                eprintln!("iotrace-bpf: {}", message(&note));
+            }
         }
         Action::Rules { action } => rules::run(action.as_ref(), &mut out)?,
         Action::Repair { dir } => export::reading::repair::run(dir, &mut out)?,

@@ -9,6 +9,7 @@ pub mod top;
 pub mod trigger;
 pub mod tune;
 mod values;
+mod whatif;
 
 pub use crate::cli::values::{Budget, LayerChoice, duration, slow, which};
 
@@ -25,6 +26,7 @@ use crate::cli::tune::TuneArgs;
 use crate::cli::values::{
     budget, disk_size, filter, layer_choice, library_layer, period, phase, pid, size, stacks, tick,
 };
+use crate::cli::whatif::WhatifArgs;
 use crate::compare::condition::Condition;
 use crate::export::formats::{Format, Weight};
 use crate::loader::stacks::slow::Limit;
@@ -401,6 +403,10 @@ pub enum Action {
     /// Hints for MPI-IO and other settings that the findings of a trace suggest are tried on the command itself, or on a
     /// replay of its I/O, by turns with the command as it is. Those that help are printed, and kept for the next trace.
     Tune(TuneArgs),
+    /// How long a run would take if it was different
+    ///
+    /// A faster device, no flushes, an empty or full page cache, other ranks that write: as a range, with what it rests on.
+    Whatif(WhatifArgs),
     /// What the report looks for: causes, advice
     Rules {
         #[command(subcommand)]

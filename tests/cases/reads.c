@@ -3,7 +3,7 @@
  *
  * MODE: `make`: writes the file, SIZE MiB; `forward`: from begin to end; `shuffled`: each piece once, in no order;
  * `no-ahead`: forward, after the advice that access is random; `direct`: forward past the page cache; `passes`: forward,
- * four times; `mapped`, `advised`: one byte of every 16th piece of a mapping in no order, without and with advice; `mapped-forward`: of
+ * four times; `first-cold`, `all-cold`: the same, after the first or each pass was dropped from the page cache; `mapped`, `advised`: one byte of every 16th piece of a mapping in no order, without and with advice; `mapped-forward`: of
  * every page of the mapping.
  */
 #include <fcntl.h>
@@ -60,6 +60,14 @@ static long *shuffled(long length)
 	return order;
 }
 
+static void dropped(void)
+{
+	int failed = posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+
+	errno = failed;
+	must(failed == 0, "posix_fadvise");
+}
+
 static void forward(void)
 {
 	must(lseek(file, 0, SEEK_SET) == 0, "lseek");
@@ -107,6 +115,7 @@ int main(int argc, char **argv)
 {
 	const char *mode;
 	struct stat stat;
+	bool cold;
 
 	size = number(argc, argv, 3);
 	mode = argv[1];
@@ -117,6 +126,7 @@ int main(int argc, char **argv)
 	file = open(argv[2], O_RDONLY | (is(mode, "direct") ? O_DIRECT : 0));
 	must(file >= 0 && fstat(file, &stat) == 0, argv[2]);
 	pieces = stat.st_size / size;
+	cold = is(mode, "first-cold") || is(mode, "all-cold");
 	must(posix_memalign((void **)&piece, PAGE, size) == 0, "posix_memalign");
 	if (is(mode, "no-ahead"))
 		must(posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM) == 0, "posix_fadvise");
@@ -127,7 +137,10 @@ int main(int argc, char **argv)
 	else if (is(mode, "mapped") || is(mode, "advised"))
 		printf("%ld\n", touched(is(mode, "advised")));
 	else
-		for (int i = 0; i < (is(mode, "passes") ? PASSES : 1); i++)
+		for (int i = 0; i < (is(mode, "passes") || cold ? PASSES : 1); i++) {
+			if (is(mode, "all-cold") || (is(mode, "first-cold") && i == 0))
+				dropped();
 			forward();
+		}
 	return 0;
 }

@@ -3,7 +3,7 @@
  *
  * MODE: `plain`; `sync`, `datasync`: and to disk, each; `once`: and to disk, in the end; `o-sync`, `o-dsync`: opened so;
  * `buffered`: in blocks of 1 MiB; `reopened`: opens and closes the file for each; `stdio`, `flushed`, `unbuffered`: with
- * fwrite; `mapped`, `mapped-once`: through a mapping.
+ * fwrite; `mapped`, `mapped-once`, `mapped-plain`: through a mapping, and to disk, each, in the end, not at all.
  */
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -109,7 +109,8 @@ static void by_mapping(const char *mode, const char *record)
 		if (is(mode, "mapped"))
 			must(msync(map + from, at + size - from, MS_SYNC) == 0, "msync");
 	}
-	must(msync(map, length, MS_SYNC) == 0, "msync");
+	if (!is(mode, "mapped-plain"))
+		must(msync(map, length, MS_SYNC) == 0, "msync");
 	munmap(map, length);
 	close(file);
 }
@@ -132,7 +133,7 @@ int main(int argc, char **argv)
 		reopened(record);
 	else if (is(mode, "stdio") || is(mode, "flushed") || is(mode, "unbuffered"))
 		by_stdio(mode, record);
-	else if (is(mode, "mapped") || is(mode, "mapped-once"))
+	else if (is(mode, "mapped") || is(mode, "mapped-once") || is(mode, "mapped-plain"))
 		by_mapping(mode, record);
 	else
 		by_calls(mode, record);

@@ -16,7 +16,7 @@ const ROWS: &[&[&str]] = &[
     &["export"],
     &["summary", "metrics", "compare", "runs"],
     &["cluster"],
-    &["batch", "query", "replay_code", "tui"],
+    &["batch", "query", "replay_code", "tui", "whatif"],
     &["tune"],
     &["cli"],
     &["config", "manual", "probes", "rules"],

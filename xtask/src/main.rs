@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask setup | demo | test | fuzz | vm | bench | soak | cases | dist | lint | vmlinux`.
+//! The project's own commands: `cargo xtask setup | demo | test | fuzz | vm | bench | soak | cases | whatif | dist | lint | vmlinux`.
 //!
 //! Builds without any library of the system, so that it can install those that the tracer needs.
 
@@ -82,6 +82,8 @@ enum Task {
     Soak(soak::Wish),
     /// Trace programs of known cause, and compare what the report says with what mending saves; needs root
     Cases(cases::Wish),
+    /// Compare what `whatif` answers with runs in which just that is different; needs root
+    Whatif(cases::whatif::Wish),
     /// Build a static tracer, and packages of it: .tar.gz, .deb, .rpm
     Dist(dist::Wish),
     /// Check the format of Rust and C, clippy, and the documentation; any warning is a failure
@@ -126,6 +128,7 @@ fn run(task: Task) -> Result<()> {
         Task::Fuzz { seconds, target } => fuzz::run(&tree, seconds, target.as_deref()),
         Task::Soak(wish) => soak::run(&tree, &wish),
         Task::Cases(wish) => cases::run(&tree, &wish),
+        Task::Whatif(wish) => cases::whatif::run(&tree, &wish),
         Task::Dist(wish) => dist::run(&tree, &wish),
         Task::Lint => lint::run(&tree),
         Task::Vmlinux => vmlinux::run(&tree.root),

@@ -26,8 +26,17 @@ struct Candidate {
     last: i64,
 }
 
-/// Finds the lane with the most wall time in calls, less what it waited for other ranks.
-pub fn critical(groups: &mut Groups) -> Lane {
+/// A lane, and its wall time in calls less what it waited for other ranks, in ns.
+pub type Weighed = (i64, Lane);
+
+/// Takes the critical lane, which has the most wall time in calls less what it waited for other ranks.
+pub fn critical(lanes: &mut Vec<Weighed>) -> Weighed {
+    let best = lanes.iter().enumerate().max_by_key(|(_, (own, lane))| (*own, lane.busy));
+    best.map(|(at, _)| at).map_or_else(Weighed::default, |at| lanes.swap_remove(at))
+}
+
+/// All lanes.
+pub fn all(groups: &mut Groups) -> Vec<Weighed> {
     let mut waited = HashMap::<i32, i64>::default();
     for group in groups.all.iter().filter(|group| group.waits()) {
         let sum = waited.entry(group.key.process).or_default();
@@ -58,13 +67,11 @@ pub fn critical(groups: &mut Groups) -> Lane {
     }
     let count = ranks.len();
     let lanes = ranks.into_values().chain(others);
-    let weighed = lanes.map(|lane| lane_of(&lane.processes, groups, &waited));
-    let best = weighed.max_by_key(|(own, lane)| (*own, lane.busy));
-    best.map_or_else(Lane::default, |(_, lane)| Lane { ranks: count, ..lane })
+    lanes.map(|lane| lane_of(&lane.processes, groups, (&waited, count))).collect()
 }
 
-fn lane_of(processes: &[i32], groups: &mut Groups, waited: &HashMap<i32, i64>) -> (i64, Lane) {
-    let (mut own, mut lane) = (0_i64, Lane::default());
+fn lane_of(processes: &[i32], groups: &mut Groups, (waited, ranks): (&HashMap<i32, i64>, usize)) -> Weighed {
+    let (mut own, mut lane) = (0_i64, Lane { ranks, ..Lane::default() });
     for ix in processes {
         let Some(busy) = groups.processes.get_mut(ix) else { continue };
         let (wall, sum) = (busy.wall(), busy.sum.max(1));

@@ -5,11 +5,11 @@
 //! at most the wall time. What no rule claims is unexplained. A gain is the claimed time less a model of what would
 //! remain, with costs that were measured in this trace: a range, never one number.
 
-mod busy;
+pub mod busy;
 mod case;
 mod config;
 mod functions;
-mod group;
+pub mod group;
 mod groups;
 mod hooks;
 mod known;
@@ -22,6 +22,7 @@ mod ranges;
 pub mod rules;
 mod run;
 mod same;
+pub mod split;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
@@ -49,6 +50,7 @@ pub use live::Live;
 use rules::{OF_BYTES, RULES, Rule};
 use run::{Others, Run};
 use same::Same;
+use split::Split;
 
 /// Shares of the run from which on a finding is a warning, and critical.
 const WARN: f64 = 0.05;
@@ -191,6 +193,11 @@ impl Collect {
         self.groups.span(span, around);
     }
 
+    /// Does a call wait until its data is on a device, for its handle was opened with `O_SYNC` or `O_DSYNC`?
+    pub fn is_synced(&mut self, span: &Span) -> bool {
+        span.handle_id.is_some_and(|id| self.groups.known().synced.contains(id as u32))
+    }
+
     pub fn sums(&mut self, row: &FileRollup) {
         self.groups.sums(row);
     }
@@ -208,13 +215,14 @@ impl Collect {
         self.others.bytes(part, self.groups.file(part.file_id));
     }
 
+    /// The time in parts, of which no rule claims any.
+    pub fn split(self, source: &mut dyn Source, trace: &Trace<'_>) -> Result<Split> {
+        Ok(Split::of(self.groups, (&self.others, &pids(source)?), trace))
+    }
+
     /// Applies all rules.
     pub fn finish(self, source: &mut dyn Source, trace: &Trace<'_>, config: &Config) -> Result<Findings> {
-        let mut pids = RoaringBitmap::new();
-        source.processes(&mut |process| {
-            pids.insert(process.pid as u32);
-            Ok(())
-        })?;
+        let pids = pids(source)?;
         let evaluated = Evaluated::of(self.groups, (&self.others, &pids), trace, config);
         let names = Names::read(source, &evaluated)?;
         let mut out = evaluated.named(&names);
@@ -223,6 +231,16 @@ impl Collect {
         out.findings.iter_mut().flat_map(|finding| &mut finding.evidence.spans).for_each(own);
         Ok(out)
     }
+}
+
+/// The pids of traced processes.
+fn pids(source: &mut dyn Source) -> Result<RoaringBitmap> {
+    let mut pids = RoaringBitmap::new();
+    source.processes(&mut |process| {
+        pids.insert(process.pid as u32);
+        Ok(())
+    })?;
+    Ok(pids)
 }
 
 /// What the rules found, before files have names.
@@ -236,15 +254,8 @@ struct Evaluated {
 
 impl Evaluated {
     /// Applies all rules to calls, requests and the pids of traced processes.
-    fn of(mut groups: Groups, (others, pids): (&Others, &RoaringBitmap), trace: &Trace<'_>, config: &Config) -> Self {
-        lanes::open(&mut groups);
-        let mut lane = lanes::critical(&mut groups);
-        let cpus = (groups.cpus.len() as usize).saturating_mul(trace.nodes.max(1));
-        let run_ns = trace.duration_ns;
-        let ns = (trace.tracing.unwrap_or(0.0) * run_ns as f64) as i64;
-        hooks::take_off(&mut groups, &lane, cpus, hooks::Tracing { ns, run_ns });
-        lanes::limit(&mut lane, &groups, trace.duration_ns);
-        let run = Run::new(&groups, lane, (trace.duration_ns, trace.tracing.unwrap_or(0.0), trace.nodes), others, pids);
+    fn of(groups: Groups, (others, pids): (&Others, &RoaringBitmap), trace: &Trace<'_>, config: &Config) -> Self {
+        let Split { mut groups, run, .. } = Split::of(groups, (others, pids), trace);
         let mut out = Findings::default();
         let mut found: Vec<(&'static Rule, Found)> = Vec::new();
         let (of_layer, limits) = (calls_by_layer(&groups), groups.limits().and(others.limits()));
@@ -333,23 +344,28 @@ fn applies(rule: &Rule, trace: &Trace<'_>, calls: &dyn Fn(Layer) -> i64) -> Appl
         return Applies::No("needs single calls, and the trace has sums (--aggregate)".to_owned());
     }
     for need in rule.needs {
-        let Some(layer) = trace.coverage.iter().find(|layer| layer.layer == need.name()) else { continue };
-        if layer.attached == 0 {
-            // No program of the run has the library.
-            let absent = *need < Layer::Syscall && layer.refused.keys().all(|why| why.starts_with("absent"));
-            let why = layer.not_covered.clone().unwrap_or_default();
-            return if absent {
-                Applies::Void
-            } else {
-                Applies::No(format!("layer {} is not covered: {why}", need.name()))
-            };
-        }
-        let lost = trace.losses.share(*need, calls(*need));
-        if lost > LOST_SHARE {
-            return Applies::No(format!("{} of the events of layer {} were lost", percent(lost), need.name()));
-        }
+        let Some(why) = unseen(*need, trace, calls(*need)) else { continue };
+        // No program of the run has the library.
+        let absent = |layer: &LayerCoverage| layer.refused.keys().all(|why| why.starts_with("absent"));
+        let void = *need < Layer::Syscall && uncovered(*need, trace).is_some_and(absent);
+        return if void { Applies::Void } else { Applies::No(why) };
     }
     Applies::Yes
+}
+
+fn uncovered<'a>(layer: Layer, trace: &Trace<'a>) -> Option<&'a LayerCoverage> {
+    trace.coverage.iter().find(|known| known.layer == layer.name() && known.attached == 0)
+}
+
+/// Why a layer, with so many recorded calls, cannot be judged: nothing of it was recorded, or too much was lost.
+pub fn unseen(layer: Layer, trace: &Trace<'_>, calls: i64) -> Option<String> {
+    if let Some(uncovered) = uncovered(layer, trace) {
+        let why = uncovered.not_covered.clone().unwrap_or_default();
+        return Some(format!("layer {} is not covered: {why}", layer.name()));
+    }
+    let known = trace.coverage.iter().any(|known| known.layer == layer.name());
+    let lost = trace.losses.share(layer, calls);
+    (known && lost > LOST_SHARE).then(|| format!("{} of the events of layer {} were lost", percent(lost), layer.name()))
 }
 
 /// Paths of files, and of what calls named, by their ids.

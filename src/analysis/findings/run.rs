@@ -88,7 +88,7 @@ pub struct Swapped {
 /// Transfers from this size on show what a file system can do.
 const LARGE: f64 = 262_144.0;
 /// Bytes per second of a copy to or from the page cache where the trace has no large transfers: the lowest and the highest.
-const USUAL: (f64, f64) = (0.5e9, 4e9);
+pub const USUAL: (f64, f64) = (0.5e9, 4e9);
 /// The same of devices, from disks to flash.
 const USUAL_DIRECT: (f64, f64) = (0.15e9, 2e9);
 

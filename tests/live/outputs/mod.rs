@@ -14,3 +14,4 @@ mod rows;
 mod runs;
 mod slow_stacks;
 mod tune;
+mod whatif;

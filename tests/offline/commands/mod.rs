@@ -8,3 +8,4 @@ mod runs;
 pub mod sql_command;
 mod top;
 mod tune;
+mod whatif;

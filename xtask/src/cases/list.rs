@@ -34,6 +34,21 @@ pub struct Case {
     pub good: Option<Run>,
 }
 
+/// The files of a run, before it begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Files {
+    /// Makes them; empty: there are none.
+    pub prepare: &'static str,
+    /// The page cache is empty then.
+    pub cold: bool,
+}
+
+impl Case {
+    pub const fn files(&self) -> Files {
+        Files { prepare: self.prepare, cold: self.cold }
+    }
+}
+
 /// A command with its surroundings. `command.rs` has what stands in braces.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
@@ -65,12 +80,12 @@ pub enum Setting {
 }
 
 /// A command in a plain directory.
-const fn plain(command: &'static str) -> Run {
+pub const fn plain(command: &'static str) -> Run {
     Run { command, setting: Setting::Plain, beside: &[] }
 }
 
 /// A command in a setting.
-const fn at(setting: Setting, command: &'static str) -> Run {
+pub const fn at(setting: Setting, command: &'static str) -> Run {
     Run { command, setting, beside: &[] }
 }
 

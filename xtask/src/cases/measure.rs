@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::command::{Beside, Runner};
 use super::findings::{self, Finding};
-use super::list::{Case, Run};
+use super::list::{Case, Files, Run};
 use super::setting::{self, Stage};
 
 /// What was seen of a case.
@@ -36,38 +36,45 @@ impl Measure {
         let mut seen = Outcome { case, found: vec![], found_in_good: vec![], bad: vec![], good: vec![] };
         for _ in 0..self.runs {
             if let Some(tracer) = &self.tracer {
-                seen.found.push(self.traced(case, &case.bad, tracer)?);
+                seen.found.push(self.findings(case, &case.bad, tracer)?);
             }
-            seen.bad.push(self.untraced(case, &case.bad)?);
+            seen.bad.push(self.untraced(&case.files(), &case.bad)?);
             if let Some(good) = &case.good {
-                seen.good.push(self.untraced(case, good)?);
+                seen.good.push(self.untraced(&case.files(), good)?);
             }
         }
         if let (Some(tracer), Some(good)) = (&self.tracer, &case.good) {
-            seen.found_in_good = self.traced(case, good, tracer)?;
+            seen.found_in_good = self.findings(case, good, tracer)?;
         }
         Ok(seen)
     }
 
-    fn untraced(&self, case: &Case, run: &Run) -> Result<f64> {
-        let stage = self.stage(case, run)?;
+    pub fn untraced(&self, files: &Files, run: &Run) -> Result<f64> {
+        let stage = self.stage(files, run)?;
         self.timed(run, &self.runner.grouped(run.command, &stage), &stage)
     }
 
-    fn traced(&self, case: &Case, run: &Run, tracer: &Path) -> Result<Vec<Finding>> {
+    fn findings(&self, case: &Case, run: &Run, tracer: &Path) -> Result<Vec<Finding>> {
+        findings::read(&self.traced((&case.files(), run), tracer, ("report", ""))?)
+    }
+
+    /// What a command of the tracer, with its options, answers in JSON about a run.
+    pub fn traced(&self, (files, run): (&Files, &Run), tracer: &Path, ask: (&str, &str)) -> Result<String> {
         // Not on the disk that is traced.
         let data = Path::new("/dev/shm").join(format!("iotrace-cases-{}", std::process::id()));
-        let found = self.stage(case, run).and_then(|stage| {
+        let found = self.stage(files, run).and_then(|stage| {
             let [tracer, data] = [tracer, data.as_path()].map(|path| path.to_string_lossy().into_owned());
             let mut args = vec![tracer.clone(), "--force".to_owned(), "-o".to_owned(), data.clone(), "--".to_owned()];
             args.extend(self.runner.grouped(run.command, &stage));
             self.timed(run, &args, &stage)?;
-            let report = Command::new(&tracer).args(["report", &data, "--json"]).output();
-            let report = report.with_context(|| format!("cannot start {tracer}"))?;
-            if !report.status.success() {
-                bail!("there is no report: {}", String::from_utf8_lossy(&report.stderr));
+            let (command, options) = ask;
+            let mut args = vec![command.to_owned(), data, "--json".to_owned()];
+            args.extend(self.runner.args(options, &stage));
+            let answer = Command::new(&tracer).args(args).output().with_context(|| format!("cannot start {tracer}"))?;
+            if !answer.status.success() {
+                bail!("`{command}` has no answer: {}", String::from_utf8_lossy(&answer.stderr));
             }
-            findings::read(&String::from_utf8_lossy(&report.stdout))
+            Ok(String::from_utf8_lossy(&answer.stdout).into_owned())
         });
         // There is none when the tracer did not start.
         let _ = fs::remove_dir_all(&data);
@@ -75,16 +82,16 @@ impl Measure {
     }
 
     /// A setting with files, before anything runs in it.
-    fn stage(&self, case: &Case, run: &Run) -> Result<Stage> {
+    fn stage(&self, files: &Files, run: &Run) -> Result<Stage> {
         self.runner.go_on()?;
         let mut stage = Stage::new(&self.work, run.setting)?;
-        if !case.prepare.is_empty() {
-            self.runner.timed(&self.runner.args(case.prepare, &stage), &stage.dir)?;
+        if !files.prepare.is_empty() {
+            self.runner.timed(&self.runner.args(files.prepare, &stage), &stage.dir)?;
         }
         // What was written before is not in the way of what runs now.
         setting::quiet(&mut Command::new("sync"))?;
         stage.complete()?;
-        if case.cold {
+        if files.cold {
             fs::write("/proc/sys/vm/drop_caches", "3").context("cannot drop the page cache")?;
         }
         Ok(stage)

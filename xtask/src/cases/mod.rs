@@ -6,10 +6,11 @@ mod list;
 mod measure;
 mod setting;
 mod table;
+pub mod whatif;
 
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use self::command::Runner;
 use self::list::Case;
@@ -36,20 +37,26 @@ pub struct Wish {
     names: Vec<String>,
 }
 
-pub fn run(tree: &Tree, wish: &Wish) -> Result<()> {
+/// What runs need: root, the programs, and that nobody else is at work as long as what this returns lives.
+fn ready(tree: &Tree) -> Result<File> {
     if !shell::is_root() {
         bail!("tracing needs root; run: sudo -E env PATH=\"$PATH\" cargo xtask cases");
     }
-    let cases = chosen(&wish.names)?;
     setup::packages(setup::PACKAGES)?;
     venv::make(tree)?;
     for name in programs::cases() {
         programs::compile(&tree.root, &tree.target, name).map_err(|e| anyhow!(e))?;
     }
     let lock = File::create(tree.target.join("cases.lock")).context("cannot make cases.lock")?;
-    lock.try_lock().context("another run of `cargo xtask cases` is at work")?;
+    lock.try_lock().context("another run of `cargo xtask cases` or `whatif` is at work")?;
+    Ok(lock)
+}
+
+pub fn run(tree: &Tree, wish: &Wish) -> Result<()> {
+    let cases = chosen(&wish.names)?;
+    let _lock = ready(tree)?;
     let work = wish.dir.join("iotrace-cases");
-    let tracer = tracer(tree, wish)?;
+    let tracer = if wish.untraced { None } else { Some(tracer(tree, wish.tracer.as_deref())?) };
     let traced = tracer.is_some();
     let measure = Measure { runner: Runner::new(tree)?, tracer, work, runs: wish.runs };
 
@@ -64,7 +71,7 @@ pub fn run(tree: &Tree, wish: &Wish) -> Result<()> {
     let tables = format!("{}\n\n{}\n{}\n\n{times}", goals.text, table::FOUND, lines(table::found));
     println!("\n{tables}");
     if wish.names.is_empty() {
-        table::write(&tables)?;
+        table::PLACE.write(&tables)?;
     }
     if goals.failed {
         bail!("the goals are not reached");
@@ -80,15 +87,13 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Case>> {
     Ok(list::all().filter(|case| names.is_empty() || names.iter().any(|name| case.name == name)).collect())
 }
 
-fn tracer(tree: &Tree, wish: &Wish) -> Result<Option<PathBuf>> {
-    if wish.untraced {
-        return Ok(None);
-    }
-    if let Some(tracer) = &wish.tracer {
-        return Ok(Some(tracer.clone()));
+/// The one that is there, or one that is built.
+fn tracer(tree: &Tree, there: Option<&Path>) -> Result<PathBuf> {
+    if let Some(tracer) = there {
+        return Ok(tracer.to_owned());
     }
     crate::build_tracer()?;
-    Ok(Some(tree.target.join("debug/iotrace-bpf")))
+    Ok(tree.target.join("debug/iotrace-bpf"))
 }
 
 /// Runs the cases in turn. One that cannot be run does not end it, a signal does.

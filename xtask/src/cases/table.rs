@@ -8,12 +8,21 @@ use super::findings;
 use super::list::{Case, Expect};
 use super::measure::Outcome;
 
-const PATH: &str = "docs/findings.md";
-const BEGIN: &str = "<!-- cases: written by `cargo xtask cases` -->";
-const END: &str = "<!-- end of cases -->";
+/// Where tables stand in a document.
+pub struct Place {
+    pub path: &'static str,
+    pub begin: &'static str,
+    pub end: &'static str,
+}
+
+pub const PLACE: Place = Place {
+    path: "docs/findings.md",
+    begin: "<!-- cases: written by `cargo xtask cases` -->",
+    end: "<!-- end of cases -->",
+};
 
 /// Predicted over achieved gains that are good enough.
-const CLOSE: Range<f64> = 0.67..1.5;
+pub const CLOSE: Range<f64> = 0.67..1.5;
 /// Expected causes that may be missing.
 const MISSING: usize = 2;
 
@@ -187,17 +196,22 @@ pub fn goals(tried: &[Tried]) -> Goals {
     Goals { text, failed: missing > MISSING || accused > 0 || not_run > 0 }
 }
 
-/// Puts tables into the document.
-pub fn write(tables: &str) -> Result<()> {
-    let text = fs::read_to_string(PATH).with_context(|| format!("cannot read {PATH}"))?;
-    let text = replaced(&text, tables).with_context(|| format!("{PATH} has not the lines {BEGIN} and {END}"))?;
-    fs::write(PATH, text).with_context(|| format!("cannot write {PATH}"))
-}
+impl Place {
+    /// Puts tables into the document.
+    pub fn write(&self, tables: &str) -> Result<()> {
+        let Self { path, begin, end } = self;
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
+        let text =
+            self.replaced(&text, tables).with_context(|| format!("{path} has not the lines {begin} and {end}"))?;
+        fs::write(path, text).with_context(|| format!("cannot write {path}"))
+    }
 
-fn replaced(text: &str, tables: &str) -> Option<String> {
-    let (before, rest) = text.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n\n{tables}\n\n{END}{after}"))
+    fn replaced(&self, text: &str, tables: &str) -> Option<String> {
+        let Self { begin, end, .. } = self;
+        let (before, rest) = text.split_once(begin)?;
+        let (_, after) = rest.split_once(end)?;
+        Some(format!("{before}{begin}\n\n{tables}\n\n{end}{after}"))
+    }
 }
 
 #[cfg(test)]
@@ -261,9 +275,10 @@ mod tests {
 
     #[test]
     fn tables_stand_between_the_marks() {
-        let text = format!("a\n{BEGIN}\nold\n{END}\nb\n");
-        assert_eq!(replaced(&text, "new").unwrap(), format!("a\n{BEGIN}\n\nnew\n\n{END}\nb\n"));
-        assert!(replaced("a", "new").is_none());
-        assert!(replaced(include_str!("../../../docs/findings.md"), "new").is_some());
+        let Place { begin, end, .. } = PLACE;
+        let text = format!("a\n{begin}\nold\n{end}\nb\n");
+        assert_eq!(PLACE.replaced(&text, "new").unwrap(), format!("a\n{begin}\n\nnew\n\n{end}\nb\n"));
+        assert!(PLACE.replaced("a", "new").is_none());
+        assert!(PLACE.replaced(include_str!("../../../docs/findings.md"), "new").is_some());
     }
 }

@@ -1,0 +1,58 @@
+//! One model for each condition: which parts of calls it changes, and by how much at least and at most.
+
+mod cache;
+mod device;
+mod ranks;
+mod sync;
+
+use anyhow::Result;
+
+use crate::analysis::findings::group::Group;
+use crate::analysis::findings::split::{Portion, Split};
+use crate::text::time;
+use crate::vocabulary::{Kind, Layer};
+use crate::whatif::condition::Condition;
+use crate::whatif::costs::Costs;
+use crate::whatif::devices::Devices;
+use crate::whatif::model::{Model, Recorded};
+
+/// What models rest on.
+#[derive(Clone, Copy)]
+pub struct Facts<'a> {
+    pub split: &'a Split,
+    pub costs: &'a Costs,
+    pub devices: &'a Devices,
+}
+
+/// The model of a condition.
+///
+/// # Errors
+/// When the trace has not what it rests on.
+pub fn of<'a>(condition: &'a Condition, recorded: &Recorded<'_>, facts: &Facts<'a>) -> Result<Model<'a>> {
+    let (words, change, at_most_s) = match condition {
+        Condition::RanksWriting(ranks) => ranks::model(*ranks, recorded, facts.split)?,
+        Condition::Cache(cache) => cache::model(*cache, recorded, facts.costs)?,
+        Condition::SyncOff => sync::model(recorded, facts),
+        Condition::Device(faster) => device::model(faster, recorded, facts.devices)?,
+    };
+    Ok(Model { condition: condition.to_string(), words, change, at_most_s })
+}
+
+/// A system call of a kind that did not fail.
+fn is(group: &Group, kind: Kind) -> bool {
+    group.key.layer == Layer::Syscall && group.key.kind == kind && group.key.errno == 0
+}
+
+/// Seconds of some parts.
+fn of_parts(portion: &Portion<'_>, parts: &[usize]) -> f64 {
+    parts.iter().map(|part| portion.parts[*part]).sum()
+}
+
+/// Sums a figure up over the critical lane.
+fn critical(recorded: &Recorded<'_>, of: impl Fn(&Portion<'_>) -> f64) -> f64 {
+    recorded.lanes.first().map_or(0.0, |lane| lane.portions.iter().map(of).sum())
+}
+
+fn length(seconds: f64) -> String {
+    time((seconds * 1e9) as i64)
+}

@@ -1,0 +1,191 @@
+//! `--sync off`: nothing waits until data is on a device.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Facts, critical, is, length};
+use crate::analysis::findings::group::{CPU, FLUSH, Group, IN_CALLS, JOURNAL, RUNQ, WRITEBACK};
+use crate::analysis::findings::split::{Portion, USUAL};
+use crate::vocabulary::{Kind, Layer};
+use crate::whatif::costs::Costs;
+use crate::whatif::model::{Bounds, Change, Recorded, seconds};
+
+/// What writes wait for because others flush.
+const OF_FLUSHES: [usize; 3] = [WRITEBACK, JOURNAL, FLUSH];
+
+/// Flushes of a trace.
+struct Flushes {
+    /// Functions of libraries that flush. Those of stdio fill the page cache, which is no flush.
+    functions: BTreeSet<(Layer, &'static str)>,
+    /// Files of processes that are flushed.
+    files: BTreeMap<(i32, i32), Flushed>,
+}
+
+/// A file that is flushed: wall seconds of that on a CPU, and those in which a CPU copies what was written to it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Flushed {
+    cpu: f64,
+    copied: f64,
+}
+
+impl Flushes {
+    fn of(recorded: &Recorded<'_>) -> Self {
+        let (mut functions, mut files) = (BTreeSet::new(), BTreeMap::<(i32, i32), Flushed>::new());
+        for portion in recorded.portions().filter(|portion| portion.group.key.kind == Kind::Sync) {
+            let key = &portion.group.key;
+            if key.layer < Layer::Syscall && key.layer != Layer::Stdio {
+                functions.insert((key.layer, key.op));
+            }
+            if let Some(file) = key.file {
+                files.entry((key.process, file)).or_default().cpu += portion.parts[CPU];
+            }
+        }
+        for portion in recorded.portions().filter(|portion| is(portion.group, Kind::Write)) {
+            let key = &portion.group.key;
+            if let Some(flushed) = key.file.and_then(|file| files.get_mut(&(key.process, file))) {
+                flushed.copied += copied(portion);
+            }
+        }
+        Self { functions, files }
+    }
+
+    /// What of the time of flushes on a CPU remains at most, for the kernel that writes the same data once, later: no more than
+    /// a copy of it takes. Of mappings it is not known how much that is.
+    fn later(&self, portion: &Portion<'_>) -> f64 {
+        let key = &portion.group.key;
+        let flushed = key.file.and_then(|file| self.files.get(&(key.process, file))).copied().unwrap_or_default();
+        let part = if flushed.copied > 0.0 { (flushed.copied / flushed.cpu.max(1e-9)).min(1.0) } else { 1.0 };
+        portion.parts[CPU] * part
+    }
+}
+
+/// What a call is to a flush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Role {
+    Flush,
+    /// With `O_SYNC` or `O_DSYNC`.
+    Synced,
+    SyncedDirect,
+    /// Part of a function of a library that flushes, or that itself.
+    Inside,
+    /// Writes to a file that is flushed.
+    Beside,
+}
+
+fn role(group: &Group, flushes: &Flushes) -> Option<Role> {
+    let key = &group.key;
+    let write = key.layer == Layer::Syscall && key.kind == Kind::Write;
+    let flushed = key.file.is_some_and(|file| flushes.files.contains_key(&(key.process, file)));
+    match key.kind {
+        Kind::Sync if key.layer == Layer::Syscall => Some(Role::Flush),
+        _ if write && key.synced && key.direct => Some(Role::SyncedDirect),
+        _ if write && key.synced => Some(Role::Synced),
+        _ if flushes.functions.contains(&key.called) => Some(Role::Inside),
+        _ if write && flushed => Some(Role::Beside),
+        _ => None,
+    }
+}
+
+/// Seconds of the writes of a portion if they went to the page cache, at best and at worst, where that is known.
+fn buffered(portion: &Portion<'_>, costs: &Costs) -> (Option<f64>, Option<f64>) {
+    let group = portion.group;
+    let size = group.bytes as f64 / group.calls.max(1) as f64;
+    let all = |one: f64| one * group.calls as f64 * portion.scale;
+    (costs.writes.cheapest(size).map(all), costs.writes.dearest(size).map(all))
+}
+
+/// Seconds of a copy of what was written.
+fn copied(portion: &Portion<'_>) -> f64 {
+    portion.group.bytes as f64 / USUAL.1 * portion.scale
+}
+
+/// The least that buffered writes take: as fast as memory is, where it is not known.
+fn least(portion: &Portion<'_>, costs: &Costs) -> f64 {
+    buffered(portion, costs).0.unwrap_or_else(|| copied(portion))
+}
+
+/// All but what was on a CPU, or waited for one.
+fn waits() -> Vec<usize> {
+    IN_CALLS.iter().copied().filter(|part| *part != CPU && *part != RUNQ).collect()
+}
+
+fn changed(role: Role, portion: &Portion<'_>, bounds: &mut Bounds, (flushes, facts): (&Flushes, &Facts<'_>)) {
+    let (split, costs) = (facts.split, facts.costs);
+    match role {
+        Role::Flush => {
+            bounds.remove(&waits(), true);
+            bounds.limit_cpu((0.0, Some(flushes.later(portion))));
+        }
+        Role::Synced => {
+            bounds.remove(&waits(), true);
+            let most = buffered(portion, costs).1.map(|most| most + copied(portion));
+            bounds.limit_cpu((least(portion, costs), most));
+        }
+        Role::SyncedDirect => bounds.remove(&OF_FLUSHES, true),
+        Role::Inside if is(portion.group, Kind::Write) => {
+            // The data is written once, at some time, in large pieces.
+            let least = split.transfer(Kind::Write, portion.group.bytes).0 * portion.scale;
+            let times = (least / seconds(portion).max(1e-9)).min(1.0);
+            IN_CALLS.iter().for_each(|part| bounds.scale(*part, (times, 1.0)));
+        }
+        Role::Inside => bounds.remove(&IN_CALLS, false),
+        Role::Beside => {
+            bounds.remove(&OF_FLUSHES, false);
+            let one = buffered(portion, costs).0.unwrap_or(f64::INFINITY);
+            bounds.low[CPU] = bounds.low[CPU].min(one);
+        }
+    }
+}
+
+pub fn model<'a>(recorded: &Recorded<'_>, facts: &Facts<'a>) -> (String, Change<'a>, f64) {
+    let flushes = Flushes::of(recorded);
+    let words = words(recorded, &flushes, facts.costs);
+    let facts = *facts;
+    let change = move |portion: &Portion<'_>, bounds: &mut Bounds| {
+        let role = role(portion.group, &flushes);
+        role.into_iter().for_each(|role| changed(role, portion, bounds, (&flushes, &facts)));
+        role.is_some()
+    };
+    (words, Box::new(change), 0.0)
+}
+
+fn words(recorded: &Recorded<'_>, flushes: &Flushes, costs: &Costs) -> String {
+    let mut sums = BTreeMap::<Role, (i64, f64)>::new();
+    let portions = recorded.lanes.first().map_or(&[][..], |lane| lane.portions.as_slice());
+    for portion in portions {
+        if let Some(role) = role(portion.group, flushes) {
+            let (calls, all) = sums.entry(role).or_default();
+            *calls = calls.saturating_add(portion.group.calls);
+            *all += seconds(portion);
+        }
+    }
+    let of = |wanted: Role, figure: &dyn Fn(&Portion<'_>) -> f64| {
+        let is_wanted = |portion: &Portion<'_>| role(portion.group, flushes) == Some(wanted);
+        length(critical(recorded, |portion| if is_wanted(portion) { figure(portion) } else { 0.0 }))
+    };
+    let mut words = Vec::new();
+    for (role, (calls, all)) in sums {
+        let all = length(all);
+        words.push(match role {
+            Role::Flush => format!(
+                "{calls} flushes took {all} and are not made: at most {} on a CPU remain, for the kernel that writes the data \
+                 later",
+                of(Role::Flush, &|portion| flushes.later(portion))
+            ),
+            Role::Synced => {
+                let known = if costs.writes.is_empty() { "memory can" } else { "the cheapest tenth of other writes do" };
+                format!(
+                    "{calls} writes with O_SYNC or O_DSYNC took {all} and cost what writes to the page cache do: {} as {known}, at \
+                     most what they were on a CPU or waited for one",
+                    of(Role::Synced, &|portion| least(portion, costs))
+                )
+            }
+            Role::SyncedDirect => format!("{calls} direct writes with O_SYNC or O_DSYNC took {all}, and wait for no flush"),
+            Role::Inside => format!(
+                "{calls} functions of libraries that flush, and calls in them, took {all}: at best their data is written in large \
+                 pieces some time, at worst they take as long elsewhere"
+            ),
+            Role::Beside => format!("{calls} writes to the same files took {all}, and may wait for no write-back and journal"),
+        });
+    }
+    if words.is_empty() { "no call waits until data is on a device".to_owned() } else { words.join("; ") }
+}
