@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use glob::Pattern;
 
-use crate::replay_code::{Advise, Wish, layer};
+use crate::replay_code::{Advise, Language, Wish, layer};
 use crate::vocabulary::Layer;
 
 #[derive(Debug, Args)]
@@ -18,6 +18,9 @@ pub struct ReplayCodeArgs {
     /// The interface that the program uses: netcdf, pnetcdf, hdf5, mpiio, posix [default: the highest that the trace has]
     #[arg(long, value_name = "NAME", value_parser = layer)]
     layer: Option<Layer>,
+    /// The language of the program; Fortran with hdf5 and pnetcdf only
+    #[arg(long, value_enum, default_value_t)]
+    language: Language,
     /// Only files whose path fits this pattern of a shell (may be repeated) [default: all outside of system directories]
     #[arg(long = "file", value_name = "PATTERN")]
     files: Vec<Pattern>,
@@ -35,6 +38,7 @@ pub struct ReplayCodeArgs {
 impl ReplayCodeArgs {
     pub fn wish(&self) -> Wish<'_> {
         Wish {
+            language: self.language,
             layer: self.layer,
             files: &self.files,
             keep_time: self.keep_time,

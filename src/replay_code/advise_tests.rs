@@ -1,16 +1,17 @@
 //! Mended programs: what each kind of change makes of a described program, and that it compiles and runs as before.
 
+use std::ffi::OsStr;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use crate::replay_code::advise::advise;
 use crate::replay_code::calls::{Arg, parts};
 use crate::replay_code::program::Program;
 use crate::replay_code::ranks::{Expr, Group, Step, Value, group};
-use crate::replay_code::{Advise, Wish, description, write_all};
+use crate::replay_code::{Advise, Language, Wish, description, write_all};
 
 /// Four ranks write and read the parts of a matrix, each by itself.
-fn described(interface: &str, work: &Path) -> (Program, Vec<Group>) {
+pub(super) fn described(interface: &str, work: &Path) -> (Program, Vec<Group>) {
     let text = format!(
         "interface = '{interface}'\nranks = 4\nfile = 'field.dat'\n[[variable]]\nname = 'field'\ndims = [64, 32]\n\
          decomposition = [2, 2]\npattern = ['write', 'read']\n"
@@ -32,16 +33,35 @@ fn openmpi(command: &str) -> String {
 
 /// Writes the program, compiles it and runs it; its text, and the file that it leaves.
 fn ran(program: &Program, groups: &[Group], output: &Path) -> (String, Vec<u8>) {
-    let wish = Wish { layer: None, files: &[], keep_time: false, advise: Advise::Nothing, limit: 1000, output };
+    ran_in(Language::C, program, groups, output)
+}
+
+/// The same in a language.
+pub(super) fn ran_in(language: Language, program: &Program, groups: &[Group], output: &Path) -> (String, Vec<u8>) {
+    let text = built(language, program, groups, output);
+    let ran = run(output, &[output.as_os_str()]);
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()));
+    (text, std::fs::read(output.join("field.dat")).unwrap())
+}
+
+/// Writes the program in a language and compiles it; its text.
+pub(super) fn built(language: Language, program: &Program, groups: &[Group], output: &Path) -> String {
+    let wish =
+        Wish { language, layer: None, files: &[], keep_time: false, advise: Advise::Nothing, limit: 1000, output };
     write_all(Path::new("field.toml"), &wish, program, (groups, None)).unwrap();
-    let run = |command: &mut Command| {
-        let out = command.output().unwrap();
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&[out.stdout, out.stderr].concat()));
+    let (compiler, source) = match language {
+        Language::C => (format!("CC={}", openmpi("mpicc")), "replay.c"),
+        Language::Fortran => (format!("FC={}", openmpi("mpif90")), "replay.f90"),
     };
-    run(Command::new("make").arg("-C").arg(output).arg(format!("CC={}", openmpi("mpicc"))));
+    let made = Command::new("make").arg("-C").arg(output).arg(compiler).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&[made.stdout, made.stderr].concat()));
+    std::fs::read_to_string(output.join(source)).unwrap()
+}
+
+/// Runs the program in a directory, with 4 ranks.
+pub(super) fn run(output: &Path, args: &[&OsStr]) -> Output {
     let ranks = ["--allow-run-as-root", "--oversubscribe", "-np", "4"];
-    run(Command::new(openmpi("mpirun")).args(ranks).arg(output.join("replay")).arg(output));
-    (std::fs::read_to_string(output.join("replay.c")).unwrap(), std::fs::read(output.join("field.dat")).unwrap())
+    Command::new(openmpi("mpirun")).args(ranks).arg(output.join("replay")).args(args).output().unwrap()
 }
 
 /// Each argument of this kind, of calls outside and inside of loops.

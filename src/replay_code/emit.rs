@@ -1,4 +1,4 @@
-//! The generated program as text: C of the groups of ranks, with what they need in front.
+//! Programs in C: the groups of ranks as text, with what they need in front.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -6,17 +6,14 @@ use std::fmt::Write as _;
 use nix::libc;
 
 use crate::replay_code::advise::SWITCHES;
-use crate::replay_code::calls::{Arg, parts};
+use crate::replay_code::calls::{Arg, Row};
 use crate::replay_code::names::literal;
 use crate::replay_code::program::{FIRST_COMMUNICATOR, Program};
 use crate::replay_code::rank::WHENCE;
-use crate::replay_code::ranks::{Expr, Group, Step, Value};
+use crate::replay_code::ranks::{Expr, Group, Value};
+use crate::replay_code::readme::{Build, Sources};
+use crate::replay_code::writer::{Syntax, Writer, name};
 use crate::vocabulary::Layer;
-
-/// Think time that is worth a call.
-const SHORTEST_THINK_NS: i64 = 1000;
-/// Page size, to which a buffer for `O_DIRECT` is aligned.
-const PAGE: i64 = 4096;
 
 const COMMON: &str = include_str!("c/common.h");
 const POSIX: &str = include_str!("c/posix.h");
@@ -29,18 +26,30 @@ const NC: &str = include_str!("c/nc.h");
 const MPIIO: &str = include_str!("c/mpiio.h");
 
 /// How a layer is compiled, and what its programs have in common.
-pub struct Interface {
-    pub name: &'static str,
-    pub headers: &'static [&'static str],
-    /// Packages of pkg-config; of several that are separated by `|` the first that there is.
-    pub packages: &'static [&'static str],
+struct Interface {
+    name: &'static str,
+    headers: &'static [&'static str],
+    /// Packages of pkg-config.
+    packages: &'static [&'static str],
     /// The type of starts and counts of selections.
-    pub index: &'static str,
+    index: &'static str,
 }
 
+/// The program in C.
+///
 /// # Errors
-/// When there is no generator for the layer.
-pub fn interface(layer: Layer) -> anyhow::Result<Interface> {
+/// When there is no generator for its layer.
+pub fn sources(program: &Program, groups: &[Group], keep_time: bool) -> anyhow::Result<Sources> {
+    let interface = interface(program.layer)?;
+    let texts = vec![
+        ("replay.c", source(program, groups, &interface, keep_time)),
+        ("replay.h", header(&interface)),
+        ("Makefile", build(&interface).makefile(program)),
+    ];
+    Ok(Sources { interface: interface.name, notes: Vec::new(), texts })
+}
+
+fn interface(layer: Layer) -> anyhow::Result<Interface> {
     Ok(match layer {
         Layer::Syscall => Interface { name: "POSIX", headers: &[ZEROS, POSIX], packages: &[], index: "" },
         Layer::Mpiio => Interface { name: "MPI-IO", headers: &[ZEROS, MPI, MPIIO], packages: &[], index: "" },
@@ -55,8 +64,26 @@ pub fn interface(layer: Layer) -> anyhow::Result<Interface> {
     })
 }
 
+fn build(interface: &Interface) -> Build {
+    let (mut flags, mut libraries) = (String::new(), String::new());
+    if !interface.packages.is_empty() {
+        let packages = interface.packages.join(" ");
+        // Debian's own flags of NetCDF lead to the headers of the library without MPI.
+        flags = format!(
+            " -I$(shell pkg-config --variable=prefix {packages})/include $(shell pkg-config --cflags {packages})"
+        );
+        libraries = format!(" $(shell pkg-config --libs {packages})");
+    }
+    Build {
+        variables: format!("CC = mpicc\nCFLAGS = -std=gnu11 -O2 -Wall -Wextra -Werror{flags}\nLDLIBS ={libraries}\n"),
+        needs: "replay.c replay.h",
+        compile: "$(CC) $(CFLAGS) -o $@ replay.c $(LDLIBS)",
+        made: "replay",
+    }
+}
+
 /// The functions that every program includes.
-pub fn header(interface: &Interface) -> String {
+fn header(interface: &Interface) -> String {
     let mut text = COMMON.to_owned();
     for header in interface.headers {
         text.push('\n');
@@ -66,22 +93,21 @@ pub fn header(interface: &Interface) -> String {
 }
 
 /// The program itself.
-pub fn source(program: &Program, groups: &[Group], interface: &Interface, keep_time: bool) -> String {
-    let mut writer = Writer { keep_time, program, index: interface.index, tables: Vec::new(), text: String::new() };
+fn source(program: &Program, groups: &[Group], interface: &Interface, keep_time: bool) -> String {
+    let mut writer = Writer::new(C(interface.index), program, keep_time);
     for group in groups {
         writer.function(group);
     }
     let mut out =
         String::from("/* Made by `iotrace-bpf replay-code`; README.md says from what, and how it is run. */\n");
     out.push_str("#define _GNU_SOURCE\n");
-    let buffer = program.buffer.max(1).saturating_add(PAGE - 1) / PAGE * PAGE;
     for (name, number) in [
         ("RANKS", program.ranks.len() as i64),
         ("HANDLES", program.handles.max(1)),
         ("REQUESTS", program.requests.max(1)),
         ("FILE_COUNT", program.files.len() as i64),
         ("HINT_SETS", program.hints.len() as i64),
-        ("BUFFER", buffer),
+        ("BUFFER", program.buffer_bytes()),
     ] {
         _ = writeln!(out, "#define {name} {number}");
     }
@@ -149,7 +175,6 @@ fn objects(program: &Program, out: &mut String) {
     );
     for (number, object) in program.objects.iter().enumerate() {
         let list = |values: &[i64]| if values.is_empty() { "{0}".into() } else { numbers(values.iter().copied()) };
-        let deflate = object.filters.split_once("deflate(").and_then(|(_, rest)| rest.split_once(')')?.0.parse().ok());
         _ = writeln!(
             out,
             "\t{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}},",
@@ -161,9 +186,9 @@ fn objects(program: &Program, out: &mut String) {
             object.dims.len(),
             list(&object.dims),
             list(&object.chunk),
-            i32::from(object.filters.contains("shuffle")),
-            deflate.unwrap_or(-1_i64),
-            i32::from(object.filters.contains("fletcher32")),
+            i32::from(object.has_shuffle()),
+            object.deflate().unwrap_or(-1),
+            i32::from(object.has_checksum()),
             i32::from(program.text.contains(&(number as i64))),
         );
     }
@@ -201,137 +226,60 @@ fn main_function(groups: &[Group]) -> String {
     text
 }
 
-fn name(group: &Group) -> String {
-    let first = group.ranks.first().copied().unwrap_or(0);
-    if group.ranks.len() == 1 { format!("rank_{first}") } else { format!("ranks_from_{first}") }
-}
+/// C, in which starts and counts of selections are of this type.
+struct C(&'static str);
 
-struct Writer<'a> {
-    keep_time: bool,
-    program: &'a Program,
-    /// The type of starts and counts.
-    index: &'static str,
-    /// Values by position of the rank.
-    tables: Vec<Vec<i64>>,
-    text: String,
-}
-
-impl Writer<'_> {
-    fn function(&mut self, group: &Group) {
-        let ranks: Vec<String> = group.ranks.iter().map(i64::to_string).collect();
-        let comment = if ranks.len() > 16 { format!("{} ranks", ranks.len()) } else { ranks.join(", ") };
-        _ = writeln!(self.text, "/* Of rank {comment}. */\nstatic void {}(void)\n{{", name(group));
-        self.steps(&group.steps, 1);
-        self.text.push_str("}\n\n");
+impl Syntax for C {
+    fn statements(&self, row: &Row, _: &str) -> &'static str {
+        row.c
     }
 
-    fn steps(&mut self, steps: &[Step], indent: usize) {
-        let tabs = "\t".repeat(indent);
-        for step in steps {
-            match step {
-                Step::Call { function, args, think_ns } => {
-                    if self.keep_time && *think_ns >= SHORTEST_THINK_NS {
-                        _ = writeln!(self.text, "{tabs}think({think_ns});");
-                    }
-                    let statement = self.statement(*function, args);
-                    _ = writeln!(self.text, "{tabs}{statement}");
-                }
-                Step::Loop { depth, count, body } => {
-                    let (i, count) = (variable(*depth), self.value(count));
-                    _ = writeln!(self.text, "{tabs}for (long long {i} = 0; {i} < {count}; {i}++) {{");
-                    self.steps(body, indent + 1);
-                    _ = writeln!(self.text, "{tabs}}}");
-                }
-            }
+    fn word(&self, _turn: &str, _: &str, args: &[Expr]) -> String {
+        number(args.get(1).map_or(0, turn))
+    }
+
+    fn argument(&self, kind: Arg, arg: &Expr, text: String) -> String {
+        let (Value::Same(value), []) = (&arg.base, arg.steps.as_slice()) else { return text };
+        match kind {
+            Arg::OpenFlags => flags(*value, OPEN_FLAGS, &["O_RDONLY", "O_WRONLY", "O_RDWR"], 3),
+            Arg::Amode => flags(*value, AMODES, &["0"], 0),
+            Arg::Whence => WHENCE.get(*value as usize).map_or(text, |name| (*name).into()),
+            _ => text,
         }
     }
 
-    fn statement(&mut self, function: usize, args: &[Expr]) -> String {
-        let Some((row, op)) = parts(function) else { return String::new() };
-        let op = self.program.ops.get(op).map_or("", String::as_str);
-        let mut out = String::new();
-        let mut rest = row.c;
-        // `{` is also in C: a name in braces is one of ours.
-        while let Some((before, after)) = rest.split_once('{') {
-            let (name, behind) = after.split_once('}').unwrap_or((after, ""));
-            out.push_str(before);
-            out.push_str(&self.value_of(name, op, row.args, args));
-            rest = behind;
-        }
-        out + rest
-    }
-
-    /// What a name in braces is.
-    fn value_of(&mut self, name: &str, op: &str, kinds: &[Arg], args: &[Expr]) -> String {
-        let selection = args.get(kinds.len().saturating_sub(1)..).unwrap_or_default();
-        let (start, count) = selection.split_at(selection.len() / 2);
-        match name {
-            "op" => op.to_owned(),
-            "start" => self.list(start),
-            "count" => self.list(count),
-            "turn" => number(args.get(1).map_or(0, turn)),
-            _ => {
-                let at = name.parse::<usize>().ok();
-                let found = at.and_then(|at| Some((*kinds.get(at)?, args.get(at)?)));
-                found.map_or_else(String::new, |(kind, arg)| self.argument(kind, arg))
-            }
-        }
-    }
-
-    fn argument(&mut self, kind: Arg, arg: &Expr) -> String {
-        if let (Value::Same(value), []) = (&arg.base, arg.steps.as_slice()) {
-            match kind {
-                Arg::OpenFlags => return flags(*value, OPEN_FLAGS, &["O_RDONLY", "O_WRONLY", "O_RDWR"], 3),
-                Arg::Amode => return flags(*value, AMODES, &["0"], 0),
-                Arg::Whence => {
-                    return WHENCE.get(*value as usize).map_or_else(|| number(*value), |name| (*name).into());
-                }
-                _ => {}
-            }
-        }
-        self.expr(arg)
-    }
-
-    /// Start or count: C has no lists without a value.
-    fn list(&mut self, values: &[Expr]) -> String {
-        let values: Vec<String> = values.iter().map(|value| self.expr(value)).collect();
+    /// C has no lists without a value.
+    fn list(&self, values: Vec<String>) -> String {
         let values = if values.is_empty() { "0".into() } else { values.join(", ") };
-        format!("((const {}[]){{{values}}})", self.index)
+        format!("((const {}[]){{{values}}})", self.0)
     }
 
-    fn expr(&mut self, expr: &Expr) -> String {
-        let mut parts = Vec::new();
-        if expr.base != Value::Same(0) || expr.steps.is_empty() {
-            parts.push(self.value(&expr.base));
-        }
-        for (depth, step) in &expr.steps {
-            let i = variable(*depth);
-            parts.push(match step {
-                Value::Same(1) => i,
-                Value::Affine { .. } => format!("({}) * {i}", self.value(step)),
-                _ => format!("{} * {i}", self.value(step)),
-            });
-        }
-        parts.join(" + ").replace("+ -", "- ")
+    fn first(&self) -> i64 {
+        0
     }
 
-    fn value(&mut self, value: &Value) -> String {
-        match value {
-            Value::Same(value) => number(*value),
-            Value::Affine { base: 0, step: 1 } => "rank".into(),
-            Value::Affine { base: 0, step } => format!("{} * rank", number(*step)),
-            Value::Affine { base, step: 1 } => format!("{} + rank", number(*base)),
-            Value::Affine { base, step } => {
-                format!("{} + {} * rank", number(*base), number(*step)).replace("+ -", "- ")
-            }
-            Value::Table(values) => {
-                let at = self.tables.iter().position(|table| table == values).unwrap_or_else(|| {
-                    self.tables.push(values.clone());
-                    self.tables.len() - 1
-                });
-                format!("T{at}[member]")
-            }
-        }
+    fn number(&self, value: i64) -> String {
+        number(value)
+    }
+
+    fn table(&self, number: usize) -> String {
+        format!("T{number}[member]")
+    }
+
+    fn function(&self, name: &str, ranks: &str, _: usize) -> [String; 2] {
+        [format!("/* Of rank {ranks}. */\nstatic void {name}(void)\n{{\n"), "}\n\n".into()]
+    }
+
+    fn repeated(&self, variable: &str, count: &str) -> [String; 2] {
+        [format!("for (long long {variable} = 0; {variable} < {count}; {variable}++) {{"), "}".into()]
+    }
+
+    fn think(&self, ns: i64) -> String {
+        format!("think({ns});")
+    }
+
+    fn line(&self, text: &str, indent: usize) -> String {
+        format!("{}{text}\n", "\t".repeat(indent))
     }
 }
 
@@ -341,11 +289,6 @@ const fn turn(displacement: &Expr) -> i64 {
         Value::Affine { step, .. } if step > 0 => step,
         _ => 0,
     }
-}
-
-/// The variable of the loop at a depth.
-fn variable(depth: usize) -> String {
-    ["i", "j", "k", "l", "m", "n"].get(depth).map_or_else(|| format!("i{depth}"), |name| (*name).into())
 }
 
 fn number(value: i64) -> String {

@@ -1,4 +1,4 @@
-//! `replay-code`: from a recorded trace, or a description, a program in C that makes the I/O.
+//! `replay-code`: from a recorded trace, or a description, a program in C or Fortran that makes the I/O.
 
 mod advise;
 #[cfg(test)]
@@ -8,6 +8,7 @@ mod calls;
 mod described;
 mod description;
 mod emit;
+mod fortran;
 mod loops;
 mod names;
 mod program;
@@ -17,12 +18,14 @@ mod read;
 mod readme;
 mod select;
 mod shared;
+mod writer;
 
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use clap::ValueEnum;
 use glob::Pattern;
 
 use crate::export::report::{Source as _, Union, build};
@@ -39,9 +42,18 @@ pub enum Advise<'a> {
     All,
 }
 
+/// What programs are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Language {
+    #[default]
+    C,
+    Fortran,
+}
+
 /// What is asked for.
 #[derive(Debug)]
 pub struct Wish<'a> {
+    pub language: Language,
     pub layer: Option<Layer>,
     pub files: &'a [Pattern],
     pub keep_time: bool,
@@ -58,8 +70,12 @@ pub struct Wish<'a> {
 pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
     if dir.extension().is_some_and(|extension| extension == "toml") && dir.is_file() {
         let program = description::read(dir, wish.limit)?;
-        write_all(dir, wish, &program, (&ranks::group(&program.ranks), None))?;
+        let groups = ranks::group(&program.ranks);
+        write_all(dir, wish, &program, (&groups, None))?;
         return Ok(Vec::new());
+    }
+    if let (Language::Fortran, Some(layer)) = (wish.language, wish.layer) {
+        fortran::has(layer)?;
     }
     let mut datasets = Union::open(dir)?;
     let choice = described::Choice { layer: wish.layer, files: wish.files, limit: wish.limit };
@@ -89,14 +105,13 @@ fn write_all(
     program: &Program,
     (groups, mended): (&[Group], Option<&[String]>),
 ) -> Result<()> {
-    let interface = emit::interface(program.layer)?;
+    let sources = match wish.language {
+        Language::C => emit::sources(program, groups, wish.keep_time)?,
+        Language::Fortran => fortran::sources(program, groups, wish.keep_time)?,
+    };
+    let readme = readme::readme(dir, program, &sources, (wish.keep_time, mended));
     fs::create_dir(wish.output).with_context(|| format!("cannot make the directory {}", wish.output.display()))?;
-    for (name, text) in [
-        ("replay.c", emit::source(program, groups, &interface, wish.keep_time)),
-        ("replay.h", emit::header(&interface)),
-        ("Makefile", readme::makefile(program, &interface)),
-        ("README.md", readme::readme(dir, program, &interface, (wish.keep_time, mended))),
-    ] {
+    for (name, text) in sources.texts.into_iter().chain([("README.md", readme)]) {
         let path = wish.output.join(name);
         let mut file = create_new_file(&path)?;
         file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
@@ -109,7 +124,12 @@ fn write_all(
 /// # Errors
 /// When there is none that programs are generated for.
 pub fn layer(name: &str) -> Result<Layer, String> {
-    let known = read::LAYERS.map(|layer| if layer == Layer::Syscall { "posix".to_owned() } else { layer.to_string() });
+    let known = read::LAYERS.map(interface);
     let at = known.iter().position(|known| known == name);
     at.map(|at| read::LAYERS[at]).ok_or_else(|| format!("interfaces are {}", known.join(", ")))
+}
+
+/// The name of a layer on the command line.
+fn interface(layer: Layer) -> String {
+    if layer == Layer::Syscall { "posix".into() } else { layer.to_string() }
 }

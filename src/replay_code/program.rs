@@ -114,8 +114,27 @@ pub struct Object {
     pub filters: String,
 }
 
+impl Object {
+    pub fn has_shuffle(&self) -> bool {
+        self.filters.contains("shuffle")
+    }
+
+    pub fn has_checksum(&self) -> bool {
+        self.filters.contains("fletcher32")
+    }
+
+    /// The level of compression, of those that there are.
+    pub fn deflate(&self) -> Option<i64> {
+        let (_, level) = self.filters.split_once("deflate(")?;
+        level.split_once(')')?.0.parse().ok().filter(|level| (0..=9).contains(level))
+    }
+}
+
 /// Communicators before this number are all ranks (0) and the process alone (1).
 pub const FIRST_COMMUNICATOR: i64 = 2;
+
+/// Page size, to which a buffer for `O_DIRECT` is aligned.
+const PAGE: i64 = 4096;
 
 /// All of it.
 #[derive(Debug, Clone)]
@@ -145,4 +164,11 @@ pub struct Program {
     pub left_out: BTreeMap<String, i64>,
     /// What differs from the trace, in words.
     pub notes: BTreeSet<String>,
+}
+
+impl Program {
+    /// Bytes of the buffer that all data is in.
+    pub fn buffer_bytes(&self) -> i64 {
+        self.buffer.max(1).saturating_add(PAGE - 1) / PAGE * PAGE
+    }
 }

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::replay_code::emit::Interface;
 use crate::replay_code::names::comment;
 use crate::replay_code::program::Program;
 use crate::vocabulary::Layer;
@@ -11,31 +10,45 @@ use crate::vocabulary::Layer;
 /// Files that are listed.
 const FILES: usize = 100;
 
-pub fn makefile(program: &Program, interface: &Interface) -> String {
-    let (mut flags, mut libraries) = (String::new(), String::new());
-    if !interface.packages.is_empty() {
-        let packages = interface.packages.join(" ");
-        // Debian's own flags of NetCDF lead to the headers of the library without MPI.
-        flags = format!(
-            " -I$(shell pkg-config --variable=prefix {packages})/include $(shell pkg-config --cflags {packages})"
-        );
-        libraries = format!(" $(shell pkg-config --libs {packages})");
+/// The text of a program in one language.
+pub struct Sources {
+    /// The interface that it uses.
+    pub interface: &'static str,
+    /// What differs from the trace because of the language.
+    pub notes: Vec<String>,
+    /// Names and texts of its files; the calls are in the first one.
+    pub texts: Vec<(&'static str, String)>,
+}
+
+/// How a language compiles it.
+pub struct Build {
+    /// Lines of the `Makefile`.
+    pub variables: String,
+    /// The files that it is made of, and how.
+    pub needs: &'static str,
+    pub compile: &'static str,
+    /// What is there then.
+    pub made: &'static str,
+}
+
+impl Build {
+    pub fn makefile(&self, program: &Program) -> String {
+        let Self { variables, needs, compile, made } = self;
+        let ranks = program.ranks.len();
+        format!(
+            "# `make`, and `make run DIR=DIRECTORY`.\n{variables}MPIRUN = mpirun\nDIR = data\n\n\
+             replay: {needs}\n\t{compile}\n\n\
+             run: replay\n\tmkdir -p $(DIR)\n\t./replay -p $(DIR)\n\t$(MPIRUN) -n {ranks} ./replay $(DIR)\n\n\
+             clean:\n\trm -f {made}\n\n.PHONY: run clean\n"
+        )
     }
-    format!(
-        "# `make`, and `make run DIR=DIRECTORY`.\n\
-         CC = mpicc\nMPIRUN = mpirun\nCFLAGS = -std=gnu11 -O2 -Wall -Wextra -Werror{flags}\nLDLIBS ={libraries}\nDIR = data\n\n\
-         replay: replay.c replay.h\n\t$(CC) $(CFLAGS) -o $@ replay.c $(LDLIBS)\n\n\
-         run: replay\n\tmkdir -p $(DIR)\n\t./replay -p $(DIR)\n\t$(MPIRUN) -n {ranks} ./replay $(DIR)\n\n\
-         clean:\n\trm -f replay\n\n.PHONY: run clean\n",
-        ranks = program.ranks.len()
-    )
 }
 
 /// `mended`: what was changed as findings advise.
 pub fn readme(
     dir: &Path,
     program: &Program,
-    interface: &Interface,
+    sources: &Sources,
     (keep_time, mended): (bool, Option<&[String]>),
 ) -> String {
     let mut text = format!(
@@ -43,7 +56,7 @@ pub fn readme(
          with {} processes{}.\n\n```\nmake\n./replay -p DIRECTORY                  # makes the files that the calls need, \
          and removes those of an earlier run\nmpirun -n {} ./replay DIRECTORY         # the calls\n```\n\n",
         comment(&dir.display().to_string()),
-        interface.name,
+        sources.interface,
         program.ranks.len(),
         if keep_time { " and the mean time between them" } else { ", one after the other" },
         program.ranks.len()
@@ -54,7 +67,8 @@ pub fn readme(
         _ = writeln!(text, "| `{}` | {found} | `{}` |", cell(&file.name), cell(&file.path));
     }
     if program.files.len() > FILES {
-        _ = writeln!(text, "\n{} more are in `replay.c`.", program.files.len() - FILES);
+        let source = sources.texts.first().map_or("", |(name, _)| name);
+        _ = writeln!(text, "\n{} more are in `{source}`.", program.files.len() - FILES);
     }
     text.push_str("\n## Calls\n\n| call | replayed |\n|---|---|\n");
     for (op, calls) in &program.calls {
@@ -79,7 +93,7 @@ pub fn readme(
         "Threads of a process make their calls one after the other, in the order in which they began.",
         "Barriers are where ranks made collective calls; other messages between ranks are not in the trace.",
     ];
-    let notes = program.notes.iter().map(String::as_str);
+    let notes = sources.notes.iter().chain(&program.notes).map(String::as_str);
     for line in always.into_iter().chain(of_layer(program.layer).iter().copied()).chain(notes) {
         _ = writeln!(text, "- {line}");
     }

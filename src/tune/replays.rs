@@ -9,7 +9,7 @@ use glob::Pattern;
 use nix::unistd::AccessFlags;
 
 use crate::export::as_invoking_user;
-use crate::replay_code::{self, Advise, Wish};
+use crate::replay_code::{self, Advise, Language, Wish};
 use crate::tune::command::Runner;
 use crate::tune::facts::Facts;
 use crate::tune::measure::Outcome;
@@ -110,7 +110,8 @@ impl Replays {
 
 /// Writes a program, and returns its text.
 fn source(dataset: &Path, files: &[Pattern], advise: Advise, output: &Path) -> Result<[String; 2]> {
-    replay_code::run(dataset, &Wish { layer: None, files, keep_time: false, advise, limit: LIMIT, output })?;
+    let (language, layer) = (Language::C, None);
+    replay_code::run(dataset, &Wish { language, layer, files, keep_time: false, advise, limit: LIMIT, output })?;
     let read = |name: &str| {
         let path = output.join(name);
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))

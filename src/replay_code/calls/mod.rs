@@ -75,16 +75,21 @@ pub struct Row {
 }
 
 impl Row {
-    /// The name is put into the program as it stands: it comes from a dataset, and is one of a library or nothing.
     fn covers(&self, op: &str) -> bool {
-        let rest_is_type = |rest: &str| {
-            let rest = rest.strip_suffix("_all").unwrap_or(rest);
-            TYPES.iter().any(|(name, ..)| *name == rest)
-        };
-        self.ops.iter().any(|own| match own.strip_suffix('*') {
-            Some(begins) => op.strip_prefix(begins).is_some_and(rest_is_type),
-            None => *own == op,
-        })
+        self.ops.iter().any(|own| covers(own, op))
+    }
+}
+
+/// Whether a name of rows is that of a function. It is put into the program as it stands: it comes from a dataset, and is
+/// one of a library or nothing.
+pub fn covers(own: &str, op: &str) -> bool {
+    let rest_is_type = |rest: &str| {
+        let rest = rest.strip_suffix("_all").unwrap_or(rest);
+        TYPES.iter().any(|(name, ..)| *name == rest)
+    };
+    match own.strip_suffix('*') {
+        Some(begins) => op.strip_prefix(begins).is_some_and(rest_is_type),
+        None => own == op,
     }
 }
 
@@ -115,7 +120,7 @@ const ROW_COUNT: usize = {
     count
 };
 
-fn rows() -> impl Iterator<Item = &'static Row> {
+pub fn rows() -> impl Iterator<Item = &'static Row> {
     TABLES.into_iter().flatten()
 }
 

@@ -10,10 +10,8 @@ use crate::common::{ncdump, programs};
 use iotrace_bpf::rows::Span;
 use iotrace_bpf::vocabulary::{Kind, Layer};
 
-const RANKS: &str = "2";
-
-fn mpirun(command: &[&Path]) -> Vec<PathBuf> {
-    let own = ["--allow-run-as-root", "--oversubscribe", "-np", RANKS].map(PathBuf::from);
+fn mpirun(ranks: &str, command: &[&Path]) -> Vec<PathBuf> {
+    let own = ["--allow-run-as-root", "--oversubscribe", "-np", ranks].map(PathBuf::from);
     let mpirun = [PathBuf::from(programs::openmpi("mpirun"))].into_iter().chain(own);
     mpirun.chain(command.iter().map(|part| part.to_path_buf())).collect()
 }
@@ -76,13 +74,30 @@ fn transfers(data: &Data, layer: Layer) -> BTreeMap<i32, Vec<(Kind, i64, i64)>> 
 struct Case {
     _work: tempfile::TempDir,
     source: String,
+    ranks: usize,
     /// The directories of the program and of the one that was made of it.
     dirs: [PathBuf; 2],
     data: [Data; 2],
 }
 
-/// Traces a program, makes one of the trace, and traces that.
+/// What a program is made in.
+struct Language {
+    name: &'static str,
+    source: &'static str,
+    /// The compiler, by its name in the `Makefile`.
+    compiler: [&'static str; 2],
+}
+
+const C: Language = Language { name: "c", source: "replay.c", compiler: ["CC", "mpicc"] };
+const FORTRAN: Language = Language { name: "fortran", source: "replay.f90", compiler: ["FC", "mpif90"] };
+
+/// Traces a program with 2 ranks, makes one in C of the trace, and traces that.
 fn replayed(program: &str, mode: &[&str]) -> Case {
+    replayed_in(&C, "2", program, mode)
+}
+
+/// The same in a language.
+fn replayed_in(language: &Language, ranks: &str, program: &str, mode: &[&str]) -> Case {
     let work = live::scratch();
     let [first, second, code] = ["first", "second", "code"].map(|name| work.path().join(name));
     for dir in [first.join("files/own"), second.join("files")] {
@@ -93,25 +108,27 @@ fn replayed(program: &str, mode: &[&str]) -> Case {
     let program = programs::build(program);
     let command: Vec<&Path> =
         [program.as_path()].into_iter().chain(mode.iter().map(Path::new)).chain([dirs[0].as_path()]).collect();
-    let traced = live::trace(&first, &[], &mpirun(&command));
+    let traced = live::trace(&first, &[], &mpirun(ranks, &command));
     let pattern = format!("{}/*", dirs[0].display());
-    let made =
-        live::tracer().args(["replay-code", "--file", &pattern, "-o"]).arg(&code).arg(&traced.dir).output().unwrap();
+    let args = ["replay-code", "--language", language.name, "--file", &pattern, "-o"];
+    let made = live::tracer().args(args).arg(&code).arg(&traced.dir).output().unwrap();
     well(&made);
-    let cc = format!("CC={}", programs::openmpi("mpicc"));
-    well(&Command::new("make").arg("-C").arg(&code).arg(cc).output().unwrap());
+    let [name, compiler] = language.compiler;
+    let compiler = format!("{name}={}", programs::openmpi(compiler));
+    well(&Command::new("make").arg("-C").arg(&code).arg(compiler).output().unwrap());
     let replay = code.join("replay");
-    let prepare = mpirun(&[&replay, Path::new("-p"), &dirs[1]]);
+    let prepare = mpirun(ranks, &[&replay, Path::new("-p"), &dirs[1]]);
     well(&Command::new(&prepare[0]).args(&prepare[1..]).output().unwrap());
-    let again = live::trace(&second, &[], &mpirun(&[&replay, &dirs[1]]));
+    let again = live::trace(&second, &[], &mpirun(ranks, &[&replay, &dirs[1]]));
     let data = [traced.data().lossless(), again.data().lossless()];
-    Case { source: fs::read_to_string(code.join("replay.c")).unwrap(), _work: work, dirs, data }
+    let ranks = ranks.parse().unwrap();
+    Case { source: fs::read_to_string(code.join(language.source)).unwrap(), ranks, _work: work, dirs, data }
 }
 
 impl Case {
     fn same_calls(&self, layer: Layer, at_least: usize) {
         let [first, second] = [0, 1].map(|at| calls(&self.data[at], &self.dirs[at], layer));
-        assert!(first.len() == 2 && first.values().all(|calls| calls.len() >= at_least), "{first:?}");
+        assert!(first.len() == self.ranks && first.values().all(|calls| calls.len() >= at_least), "{first:?}");
         assert_eq!(first, second);
     }
 }
@@ -176,8 +193,30 @@ fn directories_that_a_loader_searched_are_no_files() {
     let readme = fs::read_to_string(code.join("README.md")).unwrap();
     assert!(readme.contains("lib/glibc-hwcaps"), "{readme}");
     // Twice: over what an earlier run left, too.
-    let prepare = mpirun(&[&code.join("replay"), Path::new("-p"), &data]);
+    let prepare = mpirun("1", &[&code.join("replay"), Path::new("-p"), &data]);
     for _ in 0..2 {
         well(&Command::new(&prepare[0]).args(&prepare[1..]).output().unwrap());
     }
+}
+
+/// The interfaces of Fortran call the functions that the trace has.
+#[test]
+fn hdf5_of_a_program_in_fortran() {
+    let case = replayed_in(&FORTRAN, "4", "segments_h5", &[]);
+    assert!(case.source.contains("call h5dwrite_f("), "{}", case.source);
+    case.same_calls(Layer::Hdf5, 120);
+    assert_eq!(transfers(&case.data[0], Layer::Hdf5), transfers(&case.data[1], Layer::Hdf5));
+    let [first, second] = [0, 1].map(|at| dump("h5dump", &case.dirs[at].join("segments.h5")));
+    assert_eq!(first, second);
+}
+
+#[test]
+fn pnetcdf_of_a_program_in_fortran() {
+    let case = replayed_in(&FORTRAN, "4", "segments_nc", &[]);
+    assert!(case.source.contains("nfmpi_put_vara_double_all("), "{}", case.source);
+    case.same_calls(Layer::Pnetcdf, 40);
+    assert_eq!(transfers(&case.data[0], Layer::Pnetcdf), transfers(&case.data[1], Layer::Pnetcdf));
+    let [first, second] = [0, 1].map(|at| ncdump::variables(&case.dirs[at].join("segments.nc")));
+    assert!(first["/field"] == [80, 64], "{first:?}");
+    assert_eq!(first, second);
 }
