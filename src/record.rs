@@ -71,7 +71,9 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     limits::prepare();
     let of_ranks = ranks.is_some();
     if !of_ranks {
-        tune::offers(&args.run).iter().for_each(|offer| notices::note(offer));
+        for offer in tune::offers(&args.run) {
+            notices::note(&offer);
+        }
     }
     let plan = Plan::new(args, of_ranks)?;
     kernel::quiet_libbpf();

@@ -44,7 +44,7 @@ const PARALLEL: &[&str] = &[
 const LARGE: i64 = 64 << 20;
 /// A stripe, and what pieces of ranks are to begin on multiples of.
 const STRIPE: i64 = 4 << 20;
-/// Room behind the header of a NetCDF file.
+/// Room behind the header of a `NetCDF` file.
 const HEADER: i64 = 1 << 20;
 const STDIO_BUFFER: i64 = 1 << 20;
 /// The most that the kernel is made to read ahead, and what it is set to where it reads too much, in KiB.
@@ -139,7 +139,7 @@ fn stripes(_: &Facts) -> Vec<Settings> {
         .into()
 }
 
-/// Hints of PnetCDF, behind those that the user has set.
+/// Hints of `PnetCDF`, behind those that the user has set.
 fn pnetcdf(facts: &Facts, hint: &str) -> Settings {
     const NAME: &str = "PNETCDF_HINTS";
     let own = facts.variables.get(NAME).map_or_else(|| hint.to_owned(), |own| format!("{own};{hint}"));

@@ -150,7 +150,8 @@ fn last_lines(log: &mut File) -> String {
     let read = log.seek(SeekFrom::Start(end.saturating_sub(LOG))).and_then(|_| log.read_to_end(&mut text));
     let text = if read.is_ok() { String::from_utf8_lossy(&text) } else { "".into() };
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    lines.iter().skip(lines.len().saturating_sub(LINES)).map(|line| format!("\n  {line}")).collect()
+    let last = lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default();
+    last.iter().flat_map(|line| ["\n  ", *line]).collect()
 }
 
 /// How far devices read ahead, until it is dropped.

@@ -30,7 +30,7 @@ pub struct Facts {
     pub romio: bool,
     pub ompio: bool,
     pub pnetcdf: bool,
-    /// It calls HDF5, NetCDF or PnetCDF.
+    /// It calls HDF5, `NetCDF` or `PnetCDF`.
     pub libraries: bool,
     pub fortran: bool,
     pub lustre: bool,
