@@ -23,6 +23,12 @@ fn is_from_device(portion: &Portion<'_>) -> bool {
     key.layer == Layer::Syscall && (read || direct)
 }
 
+/// Calls that wait until data is on a device.
+fn is_flush(portion: &Portion<'_>) -> bool {
+    let key = &portion.group.key;
+    key.layer == Layer::Syscall && (key.kind == Kind::Sync || key.synced)
+}
+
 /// They slept for longer than their requests were in the device: something held these back, to which the device is as slow
 /// as that.
 fn is_held_back(portion: &Portion<'_>) -> bool {
@@ -35,8 +41,8 @@ fn parts(portion: &Portion<'_>) -> (Vec<usize>, Vec<usize>) {
     if is_held_back(portion) {
         certain.extend([SLEEP, DEVQUEUE]);
         possible.retain(|part| *part != DEVQUEUE);
-    } else if is_from_device(portion) {
-        // Pages that another thread reads.
+    } else if is_from_device(portion) || is_flush(portion) {
+        // For pages that another thread reads, or the thread of the journal.
         possible.push(SLEEP);
     }
     (certain, possible)
@@ -87,8 +93,8 @@ fn words(faster: &Faster, recorded: &Recorded<'_>, devices: &Devices, busy_s: f6
     let held =
         critical(recorded, |portion| if is_held_back(portion) { of_parts(portion, &[SLEEP, DEVQUEUE]) } else { 0.0 });
     let mut words = format!(
-        "calls waited {} for requests in the device, which scale, and {} in its queue, for write-back, the journal, flushes and \
-         pages that are read, which may",
+        "calls waited {} for requests in the device, which scale, and {} in its queue, for write-back, the journal and flushes, \
+         and otherwise asleep in reads and flushes, which may",
         length(certain),
         length(possible)
     );
