@@ -221,12 +221,18 @@ fn every_call_of_pnetcdf_compiles_and_runs() {
     for way in ["put_", "get_"] {
         let blocking: Vec<&String> = access.iter().filter(|op| op.starts_with(&format!("ncmpi_{way}"))).collect();
         let queued: Vec<&String> = access.iter().filter(|op| op.starts_with(&format!("ncmpi_i{way}"))).collect();
-        blocking.iter().for_each(|op| add(&format!("{op}_all"), variable(op)));
+        for op in &blocking {
+            add(&format!("{op}_all"), variable(op));
+        }
         add("ncmpi_begin_indep_data", of(0));
-        blocking.iter().chain(&queued).for_each(|op| add(op, variable(op)));
+        for op in blocking.iter().chain(&queued) {
+            add(op, variable(op));
+        }
         add("ncmpi_wait", of(0));
         add("ncmpi_end_indep_data", of(0));
-        queued.iter().for_each(|op| add(op, variable(op)));
+        for op in &queued {
+            add(op, variable(op));
+        }
         add("ncmpi_wait_all", of(0));
     }
     for op in ["ncmpi_flush", "ncmpi_sync", "ncmpi_sync_numrecs", "ncmpi_redef", "ncmpi__enddef"] {
