@@ -116,7 +116,8 @@ fn notes(program: &Program) -> Vec<String> {
     let mut notes = Vec::new();
     if !other.is_empty() {
         notes.push(format!(
-            "Fortran has neither unsigned integers nor `long`: their calls are those of numbers with as many bytes ({}).",
+            "Fortran has neither unsigned integers nor `long`: their calls are those of integers with as many bytes \
+             ({}).",
             other.join(", ")
         ));
     }

@@ -141,7 +141,7 @@ contains
     if (objects(object)%text) number = nf_char
   end function type_of
 
-  ! Defines a variable, and those of its dimensions that there are not: the trace has their lengths, and not their names.
+  ! Defines a variable, and those of its dimensions that there are not: the trace has their lengths, not their names.
   function define(file, object) result(status)
     integer, intent(in) :: file, object
     integer :: status
