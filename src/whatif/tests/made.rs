@@ -83,15 +83,11 @@ pub fn call(thread: u32, seq: u32, (op, kind): (&'static str, Kind), start: i64,
 }
 
 /// The same that reads or writes so much, of which so many ms are on a CPU.
-pub fn moves(span: Span, (offset, bytes): (i64, i64), cpu_ms: i64) -> Span {
-    Span {
-        offset: Some(offset),
-        bytes: Some(bytes),
-        req_bytes: Some(bytes),
-        cpu_ns: Some(cpu_ms * MS),
-        miss_bytes: (span.kind == Kind::Read).then_some(0),
-        ..span
-    }
+pub fn moves(mut span: Span, (offset, bytes): (i64, i64), cpu_ms: i64) -> Span {
+    (span.offset, span.bytes, span.req_bytes) = (Some(offset), Some(bytes), Some(bytes));
+    span.cpu_ns = Some(cpu_ms * MS);
+    span.miss_bytes = (span.kind == Kind::Read).then_some(0);
+    span
 }
 
 pub fn handle(id: i32, mode: i32) -> Row {

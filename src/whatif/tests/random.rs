@@ -48,7 +48,7 @@ prop_compose! {
 }
 
 /// The calls of each thread one after the other; a process has one rank, or none.
-fn in_order(calls: Vec<(u32, i64, Span)>) -> (i64, Vec<Span>) {
+fn in_order(calls: &[(u32, i64, Span)]) -> (i64, Vec<Span>) {
     let (mut spans, mut most) = (Vec::new(), 1);
     for of in 1..4_u32 {
         let mut now = 0;
@@ -83,7 +83,7 @@ fn requests(ms: i64) -> Vec<Row> {
 proptest! {
     #[test]
     fn ranges_are_ranges_and_leave_what_is_not_in_calls(calls in prop::collection::vec(one(), 1..60), extra in 0..50_i64) {
-        let (ms, spans) = in_order(calls);
+        let (ms, spans) = in_order(&calls);
         let run = || {
             let made = Made::of(ms + extra, spans.clone());
             made.with(requests(ms)).with([handle(0, 1), handle(1, 0o10_001)])
