@@ -140,7 +140,11 @@ fn change(lane: &OfLane<'_>, models: &[&Model<'_>]) -> (f64, f64) {
     for portion in &lane.portions {
         let mut bounds = Bounds::measured(portion.parts);
         // Each changes what those before it have left.
-        if models.iter().fold(false, |changed, model| (model.change)(portion, &mut bounds) || changed) {
+        let mut changed = false;
+        for model in models {
+            changed |= (model.change)(portion, &mut bounds);
+        }
+        if changed {
             let ((low, high), before) = (bounds.total(), seconds(portion));
             // What is less by rounding is none.
             sum = (sum.0 + low.min(high) - before, sum.1 + high.max(low) - before);

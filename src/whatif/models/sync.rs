@@ -125,7 +125,9 @@ fn changed(role: Role, portion: &Portion<'_>, bounds: &mut Bounds, (flushes, fac
             // The data is written once, at some time, in large pieces.
             let least = split.transfer(Kind::Write, portion.group.bytes).0 * portion.scale;
             let times = (least / seconds(portion).max(1e-9)).min(1.0);
-            IN_CALLS.iter().for_each(|part| bounds.scale(*part, (times, 1.0)));
+            for part in IN_CALLS {
+                bounds.scale(part, (times, 1.0));
+            }
         }
         Role::Inside => bounds.remove(&IN_CALLS, false),
         Role::Beside => {
@@ -142,7 +144,9 @@ pub fn model<'a>(recorded: &Recorded<'_>, facts: &Facts<'a>) -> (String, Change<
     let facts = *facts;
     let change = move |portion: &Portion<'_>, bounds: &mut Bounds| {
         let role = role(portion.group, &flushes);
-        role.into_iter().for_each(|role| changed(role, portion, bounds, (&flushes, &facts)));
+        if let Some(role) = role {
+            changed(role, portion, bounds, (&flushes, &facts));
+        }
         role.is_some()
     };
     (words, Box::new(change), 0.0)
