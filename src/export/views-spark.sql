@@ -2949,6 +2949,10 @@ WITH viewed AS (
     COUNT(*) FILTER(WHERE
       jump < 0) AS random,
     COUNT(*) FILTER(WHERE
+      jump <> 0 AND ABS(jump) <= 131072) AS short_jumps,
+    COUNT(*) FILTER(WHERE
+      ABS(jump) > 131072) AS long_jumps,
+    COUNT(*) FILTER(WHERE
       switched) AS switches
   FROM accesses
   GROUP BY
@@ -2983,6 +2987,8 @@ SELECT
   sequential,
   COALESCE(strided, 0) AS strided,
   random,
+  short_jumps,
+  long_jumps,
   switches,
   stride1,
   stride1_calls,

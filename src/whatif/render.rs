@@ -27,18 +27,14 @@ pub fn text(answer: &Answer, width: usize) -> String {
     out.push('\n');
     for alone in &answer.conditions {
         let line = format!("{}: {}", escape(&alone.condition), escape(&alone.model));
-        for line in wrapped(&line, width) {
-            out += &format!("{line}\n");
-        }
+        out += &(wrapped(&line, width).join("\n") + "\n");
     }
     let tracing = match answer.tracing_s {
         0.0 => String::new(),
         seconds => format!(" The run is without the {} that tracing took.", length(seconds)),
     };
     let rest = format!("All else stays as measured.{tracing}");
-    for line in wrapped(&rest, width) {
-        out += &format!("{line}\n");
-    }
+    out += &(wrapped(&rest, width).join("\n") + "\n");
     out
 }
 

@@ -36,9 +36,9 @@ fn is_held_back(portion: &Portion<'_>) -> bool {
 }
 
 /// The parts that scale for certain, and possibly.
-type Scaling = (Vec<usize>, Vec<usize>);
+type Both = (Vec<usize>, Vec<usize>);
 
-fn parts(portion: &Portion<'_>) -> Scaling {
+fn parts(portion: &Portion<'_>) -> Both {
     let (mut certain, mut possible) = (vec![DEVICE], POSSIBLE.to_vec());
     if is_held_back(portion) {
         certain.extend([SLEEP, DEVQUEUE]);
@@ -74,11 +74,9 @@ pub fn model<'a>(
         let waited = |part: &usize| bounds.high[*part] > 0.0;
         let touched = certain.iter().chain(&possible).any(waited);
         let maybe = (times.min(1.0), times.max(1.0));
-        for part in &certain {
-            bounds.scale(*part, if known { (times, times) } else { maybe });
-        }
-        for part in &possible {
-            bounds.scale(*part, maybe);
+        let by = if known { (times, times) } else { maybe };
+        for (part, by) in certain.iter().map(|part| (part, by)).chain(possible.iter().map(|part| (part, maybe))) {
+            bounds.scale(*part, by);
         }
         touched
     };
@@ -89,7 +87,7 @@ pub fn model<'a>(
 }
 
 fn words(faster: &Faster, recorded: &Recorded<'_>, devices: &Devices, busy_s: f64) -> String {
-    let of = |wanted: Option<bool>, which: fn(Scaling) -> Vec<usize>| {
+    let of = |wanted: Option<bool>, which: fn(Both) -> Vec<usize>| {
         critical(recorded, |portion| {
             if is_on(portion, faster, devices) == wanted { of_parts(portion, &which(parts(portion))) } else { 0.0 }
         })
