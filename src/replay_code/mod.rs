@@ -24,6 +24,8 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
+pub use crate::replay_code::names::is_system;
+
 use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 use glob::Pattern;

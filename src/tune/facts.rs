@@ -10,6 +10,7 @@ use nix::sys::stat::{major, minor};
 use crate::HashMap;
 use crate::catalog::{OMPIO, ROMIO};
 use crate::export::report::{Report, Source};
+use crate::replay_code::is_system;
 use crate::rows::{File, Process};
 use crate::vocabulary::{Kind, Layer};
 
@@ -89,14 +90,16 @@ pub fn of(source: &mut dyn Source, report: &Report) -> Result<Facts> {
         if file.path.as_ref().is_some_and(|path| named.contains(path)) {
             devices.insert(file.dev);
         }
-        if file.role == "data" && files.len() < FILES {
+        let own = file.role == "data" && file.path.as_deref().is_some_and(|path| !is_system(path));
+        if own && files.len() < FILES {
             files.insert(file.file_id, file.clone());
         }
         Ok(())
     })?;
     facts.devices = devices.into_iter().filter_map(read_ahead).collect();
-    let time = by_calls(source, &files, &mut facts)?;
-    facts.program = program(source, &time)?;
+    let calls = Calls::read(source, &files)?;
+    facts.program = program(source, &calls.time)?;
+    calls.add_to(&mut facts, &files);
     Ok(facts)
 }
 
@@ -104,31 +107,51 @@ fn base(path: Option<&str>) -> &str {
     path.and_then(|path| path.rsplit('/').next()).unwrap_or_default()
 }
 
-/// One pass over the calls: which data files are used and read, and the time of each process in system calls.
-fn by_calls(source: &mut dyn Source, files: &BTreeMap<i32, File>, facts: &mut Facts) -> Result<HashMap<i32, i64>> {
-    let (mut time, mut used, mut read) = (HashMap::<i32, i64>::default(), BTreeSet::new(), BTreeSet::new());
-    source.spans(&mut |span| {
-        if span.layer != Layer::Syscall || !span.layer_top {
-            return Ok(());
-        }
-        let sum = time.entry(span.process_ix).or_default();
-        *sum = sum.saturating_add(span.dur_ns);
-        if let Some(id) = span.file_id.filter(|id| files.contains_key(id) && span.bytes.is_some_and(|bytes| bytes > 0))
-        {
-            used.insert(id);
-            if span.kind == Kind::Read {
-                read.insert(id);
+/// What one pass over the calls has.
+#[derive(Default)]
+struct Calls {
+    /// Of each process, in system calls.
+    time: HashMap<i32, i64>,
+    /// Files that data was moved of, and those that were read.
+    used: BTreeSet<i32>,
+    read: BTreeSet<i32>,
+}
+
+impl Calls {
+    fn read(source: &mut dyn Source, files: &BTreeMap<i32, File>) -> Result<Self> {
+        let mut calls = Self::default();
+        source.spans(&mut |span| {
+            if span.layer != Layer::Syscall || !span.layer_top {
+                return Ok(());
             }
-        }
-        Ok(())
-    })?;
-    let path =
-        |id: &i32| files.get(id).and_then(|file| file.host_path.as_ref().or(file.path.as_ref())).map(PathBuf::from);
-    let extension = |id: &i32| Some(path(id)?.extension()?.to_str()?.to_lowercase());
-    facts.used = used.iter().filter_map(|id| files.get(id)?.path.clone()).collect();
-    facts.types = used.iter().filter_map(extension).collect();
-    facts.read = read.iter().filter_map(path).collect();
-    Ok(time)
+            let sum = calls.time.entry(span.process_ix).or_default();
+            *sum = sum.saturating_add(span.dur_ns);
+            let moves = span.bytes.is_some_and(|bytes| bytes > 0);
+            if let Some(id) = span.file_id.filter(|id| moves && files.contains_key(id)) {
+                calls.used.insert(id);
+                if span.kind == Kind::Read {
+                    calls.read.insert(id);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(calls)
+    }
+
+    /// Its files, but for the program, which an interpreter reads.
+    fn add_to(&self, facts: &mut Facts, files: &BTreeMap<i32, File>) {
+        let program = facts.program.clone();
+        let here = |file: &File| file.host_path.as_ref().or(file.path.as_ref()).map(PathBuf::from);
+        let of = |ids: &BTreeSet<i32>| {
+            let all: Vec<&File> = ids.iter().filter_map(|id| files.get(id)).collect();
+            all.into_iter().filter(|file| here(file) != program).collect::<Vec<_>>()
+        };
+        let extension = |file: &&File| Some(here(file)?.extension()?.to_str()?.to_lowercase());
+        let used = of(&self.used);
+        facts.types = used.iter().filter_map(extension).collect();
+        facts.used = used.iter().filter_map(|file| file.path.clone()).collect();
+        facts.read = of(&self.read).into_iter().filter_map(here).collect();
+    }
 }
 
 /// The device that reads ahead for a directory.

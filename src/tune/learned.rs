@@ -15,6 +15,7 @@ use crate::export::as_invoking_user;
 use crate::loader::processes::users;
 use crate::sudo::invoking_user;
 use crate::text::{percent, quoted, time};
+use crate::tune::facts::ahead_file;
 use crate::tune::replays::in_path;
 use crate::tune::settings::Settings;
 
@@ -146,7 +147,12 @@ fn read(path: &Path) -> Option<Learned> {
 fn is_set(settings: &Settings, dir: &Path, learned: &Learned) -> bool {
     let variables = settings.environment.iter().all(|(name, value)| std::env::var(name).ok() == *value);
     let hints = std::env::var_os(crate::tune::settings::ROMIO_HINTS);
-    variables && (settings.hints.is_empty() || hints.is_some_and(|path| Path::new(&path) == learned.hints(dir)))
+    let ahead = |(device, kib): (&String, &u64)| {
+        fs::read_to_string(ahead_file(device)).is_ok_and(|now| now.trim() == kib.to_string())
+    };
+    variables
+        && settings.read_ahead_kib.iter().all(ahead)
+        && (settings.hints.is_empty() || hints.is_some_and(|path| Path::new(&path) == learned.hints(dir)))
 }
 
 #[cfg(test)]

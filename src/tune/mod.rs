@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
+use nix::unistd::geteuid;
 
 pub use crate::tune::command::{RUN, run_main};
 pub use crate::tune::learned::offers;
@@ -78,6 +79,10 @@ struct Tuning<'a> {
 /// # Errors
 /// When the program cannot be traced or replayed, fails as it is, or `out` cannot be written to.
 pub fn run(wish: &Wish, out: &mut dyn Write) -> Result<()> {
+    ensure!(
+        !wish.devices || geteuid().is_root(),
+        "--devices changes settings of the kernel, which needs root: use sudo"
+    );
     let temporary = std::env::temp_dir();
     let parent = if wish.command.is_empty() { wish.dir } else { &temporary };
     let make = || Ok(tempfile::Builder::new().prefix("iotrace-tune.").tempdir_in(parent)?);

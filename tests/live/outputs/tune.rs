@@ -71,6 +71,8 @@ fn hints_that_help_are_found_kept_and_offered() {
     };
     let offered = again(None);
     assert!(offered.contains(line) && offered.contains("less) with: "), "{offered}");
+    // Its file has no extension, and those that libraries read are not its own.
+    assert!(!offered.contains(" with files "), "{offered}");
     assert!(!again(Some(path)).contains("ROMIO_HINTS"));
 }
 
