@@ -396,7 +396,9 @@ pub enum Action {
         #[arg(long, value_enum, default_value_t)]
         weight: Weight,
     },
-    /// A program in C or Fortran that makes the I/O of a trace
+    /// A program that makes the I/O of a trace again
+    ///
+    /// In C or Fortran, with MPI.
     ReplayCode(ReplayCodeArgs),
     /// Try settings that may make a command faster
     ///
