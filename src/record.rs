@@ -49,6 +49,11 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     {
         return Ok(code);
     }
+    if !args.run.is_empty() && !args.output_args.quiet {
+        for offer in tune::offers(&args.run) {
+            notices::note(&offer);
+        }
+    }
     trace(args, None).map_err(limits::explained)
 }
 
@@ -70,11 +75,6 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     }
     limits::prepare();
     let of_ranks = ranks.is_some();
-    if !of_ranks {
-        for offer in tune::offers(&args.run) {
-            notices::note(&offer);
-        }
-    }
     let plan = Plan::new(args, of_ranks)?;
     kernel::quiet_libbpf();
     // They take their time, and need nothing of what follows.

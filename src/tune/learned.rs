@@ -12,11 +12,11 @@ use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
 
 use crate::export::as_invoking_user;
+use crate::export::programs::program;
 use crate::loader::processes::users;
 use crate::sudo::invoking_user;
 use crate::text::{percent, quoted, time};
 use crate::tune::facts::ahead_file;
-use crate::tune::replays::in_path;
 use crate::tune::settings::Settings;
 
 /// Files that are looked at, and bytes of each.
@@ -123,7 +123,7 @@ pub fn offers(command: &[OsString]) -> Vec<String> {
 }
 
 fn offers_in(dir: &Path, command: &[OsString]) -> Vec<String> {
-    let first = command.first().and_then(|name| in_path(&name.to_string_lossy()));
+    let first = command.first().and_then(|name| program(&name.to_string_lossy()));
     let words = command.iter().map(PathBuf::from).chain(first);
     let programs: BTreeSet<PathBuf> = words.filter_map(|word| word.canonicalize().ok()).collect();
     let entries = fs::read_dir(dir).into_iter().flatten().flatten().take(FILES);

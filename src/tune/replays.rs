@@ -1,14 +1,14 @@
 //! Programs that make the I/O of a trace again: as it was, and mended for each finding alone and for all.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use glob::Pattern;
-use nix::unistd::AccessFlags;
 
 use crate::export::as_invoking_user;
+use crate::export::programs::program;
 use crate::replay_code::{self, Advise, Language, Wish};
 use crate::tune::command::Runner;
 use crate::tune::facts::Facts;
@@ -124,17 +124,10 @@ fn source(dataset: &Path, files: &[Pattern], advise: Advise, output: &Path) -> R
 fn mpi(facts: &Facts) -> (PathBuf, PathBuf, bool) {
     let by_openmpi = facts.ompio || facts.libraries || !facts.romio;
     let family = if by_openmpi { "openmpi" } else { "mpich" };
-    match (in_path(&format!("mpicc.{family}")), in_path(&format!("mpirun.{family}"))) {
+    match (program(&format!("mpicc.{family}")), program(&format!("mpirun.{family}"))) {
         (Some(compiler), Some(launcher)) => (compiler, launcher, by_openmpi),
         _ => ("mpicc".into(), "mpirun".into(), by_openmpi),
     }
-}
-
-/// A program by its name, as a shell finds it.
-pub fn in_path(name: &str) -> Option<PathBuf> {
-    let paths = std::env::var_os("PATH")?;
-    let mut all = std::env::split_paths(&paths).map(|dir| dir.join(OsStr::new(name)));
-    all.find(|path| path.is_file() && nix::unistd::access(path, AccessFlags::X_OK).is_ok())
 }
 
 fn compile(dir: &Path, compiler: &Path, runner: &mut Runner) -> Result<()> {
