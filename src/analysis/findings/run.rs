@@ -10,6 +10,7 @@ use crate::analysis::findings::groups::Groups;
 use crate::analysis::findings::lanes::Lane;
 use crate::analysis::findings::limits::{Limit, Limits};
 use crate::analysis::findings::written::{OwnWriteBack, Written};
+use crate::hist::{Histogram, TABLE_BITS};
 use crate::rows::{Block, BlockBytes, Meta, TRACER_PID};
 use crate::vocabulary::{Kind, Layer};
 
@@ -40,8 +41,9 @@ pub struct Run {
 }
 
 /// Reads from devices by a process.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct DeviceReads {
+    pub requests: i64,
     pub bytes: i64,
     /// Pieces of the device, each of one or more requests that begin where the one before ended.
     pub pieces: i64,
@@ -50,6 +52,8 @@ pub struct DeviceReads {
     /// From the queue to completion, one after the other.
     pub seconds: f64,
     next: (i32, i64),
+    /// From the queue to completion, in ns.
+    times: Histogram<TABLE_BITS>,
 }
 
 impl DeviceReads {
@@ -59,15 +63,24 @@ impl DeviceReads {
         let back = self.next.0 == block.dev && block.sector < self.next.1;
         self.backward = self.backward.saturating_add(i64::from(back));
         self.next = (block.dev, block.sector.saturating_add(sectors));
+        self.requests = self.requests.saturating_add(1);
         self.bytes = self.bytes.saturating_add(i64::from(block.bytes));
         self.seconds += waited(block);
+        self.times.add((waited(block) * 1e9) as i64);
     }
 
-    const fn merge(&mut self, later: &Self) {
+    /// Seconds that the cheapest tenth of the requests take at most.
+    pub fn cheapest(&self) -> f64 {
+        self.times.quantile(0.1).map_or(0.0, |ns| ns as f64 / 1e9)
+    }
+
+    fn merge(&mut self, later: &Self) {
+        self.requests = self.requests.saturating_add(later.requests);
         self.bytes = self.bytes.saturating_add(later.bytes);
         self.pieces = self.pieces.saturating_add(later.pieces);
         self.backward = self.backward.saturating_add(later.backward);
         self.seconds += later.seconds;
+        self.times.merge(&later.times);
     }
 }
 

@@ -111,12 +111,12 @@ fn direct_depth_one(case: &mut Case) -> Vec<Found> {
         bytes(moved / calls.max(1)),
         each(took, calls)
     );
-    // Requests of 1 MiB, each of which begins as a small one does, and the bytes at the speed of the device: together they
-    // are in it no longer than all the small ones.
+    // Requests of 1 MiB, each of which begins as a small one does, and the bytes at the speed of the device. A small one is
+    // in it longer for its begin than for its bytes.
     let begin = (moved as f64 / 1_048_576.0).max(1.0) * took / calls as f64;
-    let in_device = case.seconds(&direct, &[DEVICE]);
+    let most = case.seconds(&direct, &[DEVICE]) / 2.0;
     let (fast, slow) = case.run.direct(moved);
-    case.found(what, direct, &IN_CALLS, (took - begin * 2.0 - slow.min(in_device), took - begin - fast.min(in_device)))
+    case.found(what, direct, &IN_CALLS, (took - begin * 2.0 - slow.min(most), took - begin - fast.min(most)))
 }
 
 pub const PARTIAL_PAGE_OVERWRITE: Rule = Rule {
@@ -144,7 +144,9 @@ fn partial_page_overwrite(case: &mut Case) -> Vec<Found> {
         return Vec::new();
     }
     let what = format!("{calls} writes waited {} to read the rest of their pages first", percent(waited / took));
-    case.found(what, writes, &IN_CALLS, (waited, took * 0.9))
+    // A copy to the page cache remains.
+    let (fast, slow) = case.run.transfer(Kind::Write, case.sum(&writes, |group| group.bytes));
+    case.found(what, writes, &IN_CALLS, (waited.max(took - slow), took - fast))
 }
 
 pub const REREAD: Rule = Rule {

@@ -1,10 +1,10 @@
 //! Causes that the kernel reports itself: errors, and what system calls slept for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nix::errno::Errno;
 
-use super::{Rule, at_least, is_transfer};
+use super::{Rule, at_least, is_transfer, only};
 use crate::analysis::findings::Severity;
 use crate::analysis::findings::case::{Case, Found};
 use crate::analysis::findings::group::{
@@ -361,11 +361,13 @@ pub const READAHEAD_WASTE: Rule = Rule {
 
 /// The waits are page faults, and in no call: nothing is claimed.
 fn readahead_waste(case: &mut Case) -> Vec<Found> {
-    let reads = case.run.device_reads;
+    let reads = &case.run.device_reads;
     let asked = case.pick(|group| group.key.layer == Layer::Syscall && group.key.kind == Kind::Read);
     let by_calls = case.sum(&asked, |group| if group.key.direct { group.bytes } else { group.miss.max(group.ahead) });
     let outside = (case.run.wall - case.run.lane.busy as f64 / 1e9).max(0.0);
-    let share = 1.0 - by_calls as f64 / reads.bytes.max(1) as f64;
+    // Code may be all of what was read, up to its size.
+    let others = by_calls.saturating_add(code(case));
+    let share = 1.0 - others as f64 / reads.bytes.max(1) as f64;
     let (pieces, bytes_read) = (reads.pieces as f64 * share, reads.bytes as f64 * share);
     let seconds = (reads.seconds * share).min(outside);
     if share < 0.5
@@ -379,7 +381,32 @@ fn readahead_waste(case: &mut Case) -> Vec<Found> {
     }
     let size = bytes((bytes_read / pieces.max(1.0)) as i64);
     let what = format!("page faults read {size} each from {} scattered pieces of a device", pieces as i64);
-    vec![Found { what, seconds, gain: (seconds * 0.3, seconds * 0.9), groups: Vec::new(), severity: None }]
+    // As many requests remain, each for a page: they cost no more than the cheapest of those that read more, and at best
+    // as much less as they are smaller.
+    let left = (seconds * (PAGE * pieces / bytes_read).min(1.0), reads.requests as f64 * share * reads.cheapest());
+    vec![Found { what, seconds, gain: (seconds - left.1.min(seconds), seconds - left.0), groups: Vec::new(), severity: None }]
+}
+
+const PAGE: f64 = 4096.0;
+
+/// What the loaders of the C libraries for Linux read of a file before they map it: glibc and musl.
+const HEADERS: [i64; 2] = [832, 960];
+
+/// Bytes of programs and libraries that a loader mapped, at most: each maps parts of them twice.
+fn code(case: &Case) -> i64 {
+    let of_lane = case.pick(|group| group.key.layer == Layer::Syscall && group.key.file.is_some());
+    let is_header = |group: &Group| {
+        group.key.kind == Kind::Read && group.extent.is_some_and(|(from, to)| from == 0 && HEADERS.contains(&to))
+    };
+    let loaded: BTreeSet<_> =
+        of_lane.iter().map(|at| case.group(*at)).filter(|group| is_header(group)).map(|group| group.key.file).collect();
+    let maps = only(case, &of_lane, |group| group.key.kind == Kind::Mmap && loaded.contains(&group.key.file));
+    let mut sizes = BTreeMap::<_, i64>::new();
+    for group in maps.iter().map(|at| case.group(*at)) {
+        let size = sizes.entry(group.key.file).or_default();
+        *size = group.asked.max(*size);
+    }
+    sizes.into_values().fold(0, i64::saturating_add)
 }
 
 /// The waits are page faults, and in no call: nothing is claimed.
@@ -391,5 +418,7 @@ fn swap(case: &mut Case) -> Vec<Found> {
         return Vec::new();
     }
     let what = format!("{} reads from swap space, {}", swapped.requests, bytes(swapped.bytes));
-    vec![Found { what, seconds, gain: (seconds * 0.7, seconds), groups: Vec::new(), severity: None }]
+    // Each page that is read back has been written out, and its place was looked for, which faults do themselves.
+    let gain = (seconds * 0.9, (seconds * 1.3).min(outside));
+    vec![Found { what, seconds, gain, groups: Vec::new(), severity: None }]
 }

@@ -1,7 +1,7 @@
 //! Rules on what devices get, on rows that are made here: whose it is, and when.
 
 use super::made::{Made, for_device, request, written};
-use super::{call, with_one_inside};
+use super::{MS, call, with_one_inside};
 use crate::analysis::findings::*;
 use crate::rows::{Block, FileRollup, Meta, Row, TRACER_PID};
 use crate::vocabulary::Kind;
@@ -169,4 +169,49 @@ fn another_process_on_the_device_is_found_unless_it_is_the_tracer() {
     let title = found("501").unwrap().title;
     assert!(title.contains("process 500 moved 50.0%"), "{title}");
     assert_eq!(found("500"), None, "it reads ahead for the program");
+}
+
+/// Pieces of so many bytes that page faults of a process read from a device: a tenth of them takes 0.5 ms, the others 1 ms.
+fn faults(step: i64, size: i32, requests: i64, calls: &[Span]) -> Made {
+    let open = call(1, 0, ("openat", Kind::Open), 0, 1);
+    let block = |n: i64| {
+        let (block, _) = request(n, ("read", "readahead"), (n, 1), size);
+        let ns = if n % 9 == 0 { MS / 2 } else { MS };
+        (Block { sector: n * step % 1_000_000, dur_ns: Some(ns), ..block }, Vec::new())
+    };
+    Made { blocks: (0..requests).map(block).collect(), ..Made::of([&[open], calls].concat()) }
+}
+
+#[test]
+fn scattered_page_faults_with_much_around_them_are_found() {
+    let rule = |step, size, requests| faults(step, size, requests, &[]).find_one("readahead-waste", 1000);
+    let found = rule(617_984, 131_072, 600).unwrap();
+    // 533 of 1 ms, and 67 of half of that: as many of 4 KiB take half of a millisecond at most, and a 32nd of it at best.
+    let took = 0.5665;
+    assert!((found.seconds.unwrap() - took).abs() < 1e-9, "{found:?}");
+    let (low, high) = (found.gain_low_s.unwrap(), found.gain_high_s.unwrap());
+    assert!((low - (took - 0.3)).abs() < 0.04 && (high - took * 31.0 / 32.0).abs() < 1e-9, "{found:?}");
+    assert_eq!(rule(256, 131_072, 600), None, "from begin to end");
+    assert_eq!(rule(1024, 131_072, 600), None, "only forward: other files, or parts that are used");
+    assert_eq!(rule(617_984, 4096, 10_000), None, "nothing around the pages");
+    assert_eq!(rule(617_984, 131_072, 200), None, "too little");
+}
+
+#[test]
+fn page_faults_on_code_are_no_waste() {
+    let sized = |n, (op, kind), file, bytes| Span {
+        file_id: Some(file),
+        offset: Some(0),
+        bytes: Some(bytes),
+        req_bytes: Some(bytes),
+        ..call(1, n, (op, kind), i64::from(n), 0)
+    };
+    let mapped = |header| {
+        let maps = [("read", Kind::Read, header), ("mmap", Kind::Mmap, 50 << 20)];
+        let calls = maps.into_iter().zip(1..).map(|((op, kind, bytes), n)| sized(n, (op, kind), 1, bytes));
+        faults(617_984, 131_072, 600, &calls.collect::<Vec<_>>()).find_one("readahead-waste", 1000)
+    };
+    assert!(mapped(80).is_some(), "a header of data");
+    assert_eq!(mapped(832), None, "50 MiB of what the loader mapped, of 75");
+    assert_eq!(mapped(960), None);
 }

@@ -189,60 +189,6 @@ fn a_rank_that_moves_more_than_the_others_is_found() {
     assert_eq!(found(&even, 1000).findings, []);
 }
 
-/// Pieces of 128 KiB that a process without calls reads from a device, 1 ms each.
-#[test]
-fn scattered_page_faults_with_much_around_them_are_found() {
-    let rule = |step: i64, size: i32, requests: i64| {
-        let process = Process { process_ix: 1, pid: 1, ..Process::nameless(1, 0) };
-        let mut rows = vec![Row::Process(Box::new(process))];
-        let mut collect = Collect::new(&mut rows).unwrap();
-        let open = call(1, 0, ("openat", Kind::Open), 0, 1);
-        let around = Nesting::default().of(&open);
-        collect.span(&open, &around);
-        for n in 0..requests {
-            let (sector, at) = (n * step % 1_000_000, n * MS);
-            collect.block(&Block {
-                req_id: n,
-                dev: 1 << 20,
-                device: None,
-                op: "read",
-                class: "readahead",
-                req_flags: 0,
-                sector,
-                bytes: size,
-                pid: 1,
-                queue_ns: at,
-                insert_ns: None,
-                issue_ns: at,
-                dur_ns: Some(MS),
-                status: Some(0),
-                nr_bios: 1,
-                merges: 0,
-                splits: 0,
-                upper_dev: None,
-                upper_sector: None,
-                qdepth: 1,
-            });
-        }
-        let (coverage, losses) = (covered(&[Layer::Syscall, Layer::Block]), Losses::default());
-        let trace = Trace {
-            duration_ns: 1000 * MS,
-            tracing: None,
-            coverage: &coverage,
-            losses: &losses,
-            aggregate: false,
-            nodes: 1,
-        };
-        seconds(&collect.finish(&mut rows, &trace, &Config::default()).unwrap())
-    };
-    let found = rule(617_984, 131_072, 600);
-    assert!(found.len() == 1 && found[0].0 == "readahead-waste" && (found[0].1 - 0.6).abs() < 1e-9, "{found:?}");
-    assert_eq!(rule(256, 131_072, 600), [], "from begin to end");
-    assert_eq!(rule(1024, 131_072, 600), [], "only forward: other files, or parts that are used");
-    assert_eq!(rule(617_984, 4096, 10_000), [], "nothing around the pages");
-    assert_eq!(rule(617_984, 131_072, 200), [], "too little");
-}
-
 #[test]
 fn a_lock_names_who_worked_on_the_file_meanwhile() {
     let waits = |n: u32| Span {
