@@ -8,8 +8,9 @@ use super::{Rule, at_least, is_transfer, only};
 use crate::analysis::findings::Severity;
 use crate::analysis::findings::case::{Case, Found};
 use crate::analysis::findings::group::{
-    BETWEEN, DEVICE, DEVQUEUE, Group, IN_CALLS, LOCK, RUNQ, SLEEP, THROTTLE, WITH_LOOP,
+    BETWEEN, CPU, DEVICE, DEVQUEUE, Group, IN_CALLS, LOCK, RUNQ, SLEEP, THROTTLE, WITH_LOOP, WRITEBACK,
 };
+use crate::analysis::findings::run::USUAL;
 use crate::text::{bytes, percent, time};
 use crate::vocabulary::{Kind, Layer};
 
@@ -138,11 +139,15 @@ pub const LOCK_WAIT: Rule = Rule {
 fn lock_wait(case: &mut Case) -> Vec<Found> {
     let large = case.threshold("bytes");
     let small = |group: &Group| !is_transfer(group.key.kind) || group.sized == 0 || group.mean_size() < large;
-    let mut found = of_part(case, LOCK, small, "waited for locks", (0.7, 1.0));
-    for one in &mut found {
-        one.what += &case.holder(&one.groups).map_or_else(String::new, |who| format!("; {who}"));
+    let calls = case.pick(|group| group.key.layer == Layer::Syscall && group.left[LOCK] > 0 && small(group));
+    let (waited, all) = (case.seconds(&calls, &[LOCK]), case.seconds(&calls, &IN_CALLS));
+    if waited < case.threshold("share") * all {
+        return Vec::new();
     }
-    found
+    let (number, part) = (case.calls(&calls), percent(waited / all.max(1e-9)));
+    let holder = case.holder(&calls).map_or_else(String::new, |holder| format!("; {holder}"));
+    let what = format!("{number} calls waited for locks, {part} of their time{holder}");
+    case.found(what, calls, &[LOCK], (waited * 0.7, waited))
 }
 
 pub const RETRIES: Rule = Rule {
@@ -189,28 +194,28 @@ pub const DIRTY_THROTTLING: Rule = Rule {
 
 /// Pages count for the limit whoever made them dirty.
 fn dirty_throttling(case: &mut Case) -> Vec<Found> {
-    let mut found = of_part(case, THROTTLE, |_| true, "were paused because too many pages were dirty", (0.8, 1.0));
+    let calls = case.pick(|group| group.key.layer == Layer::Syscall && group.left[THROTTLE] > 0);
+    let (paused, all) = (case.seconds(&calls, &[THROTTLE]), case.seconds(&calls, &IN_CALLS));
+    if paused < case.threshold("share") * all {
+        return Vec::new();
+    }
+    // A pause ends up to a tick later than the kernel says, which is sleep. Where few pages may be dirty, the same calls wait
+    // for write-back of the page that they write to, and look for clean ones more often than a copy of the data takes.
+    let parts = [THROTTLE, WRITEBACK, SLEEP];
+    let (waited, slept) = (case.seconds(&calls, &parts[..2]), case.seconds(&calls, &parts[2..]));
+    let copied = case.sum(&calls, |group| group.bytes) as f64 / USUAL.1;
+    let looked = (case.seconds(&calls, &[CPU]) - copied).max(0.0);
+    let mut what = format!(
+        "{} calls were paused because too many pages were dirty, {} of their time",
+        case.calls(&calls),
+        percent(paused / all.max(1e-9))
+    );
     let [own, others] = case.run.written_back;
     if others > own {
         let part = percent(others as f64 / others.saturating_add(own) as f64);
-        for one in &mut found {
-            one.what +=
-                &format!("; {part} of what was written back, others had made dirty, or it was before the trace");
-        }
+        what += &format!("; {part} of what was written back, others had made dirty, or it was before the trace");
     }
-    found
-}
-
-/// A part of the time of calls is the cause.
-fn of_part(case: &mut Case, part: usize, wanted: impl Fn(&Group) -> bool, how: &str, gain: (f64, f64)) -> Vec<Found> {
-    let calls = case.pick(|group| group.key.layer == Layer::Syscall && group.left[part] > 0 && wanted(group));
-    let (waited, all) = (case.seconds(&calls, &[part]), case.seconds(&calls, &IN_CALLS));
-    if waited < case.threshold("share") * all {
-        return Vec::new();
-    }
-    let number = case.calls(&calls);
-    let what = format!("{number} calls {how}, {} of their time", percent(waited / all.max(1e-9)));
-    case.found(what, calls, &[part], (waited * gain.0, waited * gain.1))
+    case.found(what, calls, &parts, (waited * 0.8, waited + slept + looked))
 }
 
 pub const INTERFERENCE: Rule = Rule {
@@ -350,7 +355,11 @@ pub const READAHEAD_WASTE: Rule = Rule {
     sums: false,
     one_node: true,
     thresholds: &[
-        at_least("pieces", 100.0, "pieces of the device that were read and that no call asked for"),
+        at_least(
+            "pieces",
+            100.0,
+            "pieces of the device that were read, and that neither a call asked for nor a loader mapped as code",
+        ),
         at_least("bytes", 33_554_432.0, "of all of them"),
         at_least("backward", 0.25, "part of them that begin before the end of the one before"),
         at_least("size", 16_384.0, "bytes of a piece in the mean"),
@@ -384,7 +393,13 @@ fn readahead_waste(case: &mut Case) -> Vec<Found> {
     // As many requests remain, each for a page: they cost no more than the cheapest of those that read more, and at best
     // as much less as they are smaller.
     let left = (seconds * (PAGE * pieces / bytes_read).min(1.0), reads.requests as f64 * share * reads.cheapest());
-    vec![Found { what, seconds, gain: (seconds - left.1.min(seconds), seconds - left.0), groups: Vec::new(), severity: None }]
+    vec![Found {
+        what,
+        seconds,
+        gain: (seconds - left.1.min(seconds), seconds - left.0),
+        groups: Vec::new(),
+        severity: None,
+    }]
 }
 
 const PAGE: f64 = 4096.0;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Rule, at_least, each, is_transfer, only, own};
+use super::{Rule, at_least, each, exchange, is_transfer, only, own};
 use crate::analysis::findings::case::{Case, Found};
 use crate::analysis::findings::group::{Group, IN_CALLS, LIBRARY, WITH_LOOP};
 use crate::text::{bytes, percent};
@@ -118,7 +118,10 @@ fn blocking_puts(case: &mut Case) -> Vec<Found> {
     let one = took / calls as f64;
     // A put that is only posted is checked and packed, too.
     let posted = case.seconds(&calls_of, &[LIBRARY]);
-    case.found(what, inside, &IN_CALLS, (took * 0.85 - moved.1 - 4.0 * one - posted, took - moved.0 - one))
+    // The call that waits for all of them is collective.
+    let messages = exchange(case);
+    let left = (moved.0 + one + messages, moved.1 + 4.0 * one + posted + messages * 3.0);
+    case.found(what, inside, &IN_CALLS, (took * 0.85 - left.1, took - left.0))
 }
 
 pub const HDF5_CHUNK_CACHE: Rule = Rule {

@@ -10,7 +10,7 @@ mod shared;
 mod stdio;
 
 use crate::analysis::findings::case::{Case, Found};
-use crate::analysis::findings::group::Group;
+use crate::analysis::findings::group::{Group, LIBRARY};
 use crate::text::time;
 use crate::vocabulary::{Kind, Layer};
 
@@ -57,6 +57,16 @@ fn is_transfer(kind: Kind) -> bool {
 /// Is it the call that the program made itself?
 fn own(group: &Group) -> bool {
     group.key.called == (group.key.layer, group.key.op)
+}
+
+/// Seconds that the messages of a collective call take here: those of opening a file do, which is collective, too. Where
+/// there are fewer CPUs than ranks, that is most of its time.
+fn exchange(case: &Case) -> f64 {
+    const OPENS: [&str; 7] =
+        ["MPI_File_open", "ncmpi_open", "ncmpi_create", "nc_open_par", "nc_create_par", "H5Fopen", "H5Fcreate"];
+    let inside = case.pick(|group| OPENS.contains(&group.key.called.1));
+    let files = case.calls(&only(case, &inside, own)).max(1);
+    case.seconds(&inside, &[LIBRARY]) / files as f64
 }
 
 fn only(case: &Case, picked: &[usize], wanted: impl Fn(&Group) -> bool) -> Vec<usize> {

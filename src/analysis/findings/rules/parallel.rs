@@ -1,6 +1,6 @@
 //! Ranks that share files.
 
-use super::{Rule, at_least, each, is_transfer, only, own};
+use super::{Rule, at_least, each, exchange, is_transfer, only, own};
 use crate::HashMap;
 use crate::analysis::findings::case::{Case, Found};
 use crate::analysis::findings::group::{Group, IN_CALLS, LIBRARY, RUNQ};
@@ -72,8 +72,9 @@ fn independent_strided(case: &mut Case) -> Vec<Found> {
     // With the locks that some libraries take around each piece.
     let system = only(case, &inside, |group| group.key.layer == Layer::Syscall);
     let took = case.seconds(&system, &IN_CALLS);
-    // What a piece waits for a CPU, it costs no more than other pieces.
-    let mean = (took - case.seconds(&system, &[RUNQ])) / calls.max(1) as f64;
+    // What a piece waits for a CPU, it costs no more than other pieces, and large ones may wait as long.
+    let waits_for_cpu = case.seconds(&system, &[RUNQ]);
+    let mean = (took - waits_for_cpu) / calls.max(1) as f64;
     // Opening a file is collective, too, and reads some.
     let transfers =
         |group: &Group| group.key.collective && group.key.layer < Layer::Syscall && is_transfer(group.key.kind);
@@ -86,6 +87,7 @@ fn independent_strided(case: &mut Case) -> Vec<Found> {
         return Vec::new();
     }
     // In a collective call aggregators write the parts of all ranks in large pieces, after an exchange.
+    let messages = exchange(case);
     let all = moved.saturating_mul(case.run.lane.ranks as i64);
     let begin = (all as f64 / 4_194_304.0 + 1.0) * mean;
     // Where that is most of the pieces' time, too, they are not what is wrong.
@@ -95,7 +97,8 @@ fn independent_strided(case: &mut Case) -> Vec<Found> {
         bytes(moved / calls.max(1)),
         each(took, calls)
     );
-    case.found(what, system, &IN_CALLS, (took * 0.85 - begin * 10.0 - slow, took - begin * 2.0 - fast))
+    let left = (begin * 2.0 + fast + messages, begin * 10.0 + slow + messages * 3.0);
+    case.found(what, system, &IN_CALLS, ((took - waits_for_cpu) * 0.85 - left.1, took - left.0))
 }
 
 pub const ONE_WRITER: Rule = Rule {

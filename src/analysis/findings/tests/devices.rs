@@ -215,3 +215,21 @@ fn page_faults_on_code_are_no_waste() {
     assert_eq!(mapped(832), None, "50 MiB of what the loader mapped, of 75");
     assert_eq!(mapped(960), None);
 }
+
+#[test]
+fn a_pause_that_ends_late_and_waits_for_write_back_end_with_the_limit() {
+    // Of 10 ms: a pause of 4, 3 more asleep, 2 for write-back, and 1 on a CPU, of which a copy takes a quarter.
+    let write = |n: u32| Span {
+        bytes: Some(1_000_000),
+        req_bytes: Some(1_000_000),
+        throttle_ns: Some(4 * MS),
+        writeback_ns: Some(2 * MS),
+        cpu_ns: Some(MS),
+        ..call(1, n, ("write", Kind::Write), i64::from(n) * 10, 10)
+    };
+    let found = Made::of((0..100).map(write)).find_one("dirty-throttling", 1000).unwrap();
+    let near = |seconds: Option<f64>, wanted: f64| assert!((seconds.unwrap() - wanted).abs() < 1e-6, "{found:?}");
+    near(found.seconds, 0.9);
+    near(found.gain_low_s, 0.6 * 0.8);
+    near(found.gain_high_s, 0.9);
+}

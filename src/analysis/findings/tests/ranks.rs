@@ -155,3 +155,52 @@ fn calls_of_stdio_that_are_too_short_to_record_are_found_by_the_time_between_buf
     // A buffer of 1 MiB.
     assert!(brief(20_000 * 65_536, 2_000_000).is_some());
 }
+
+#[test]
+fn a_collective_call_exchanges_as_opening_the_file_did() {
+    let gain = |open_ms: i64| {
+        let of = |rank: i32, seq, what, at: i64, ms: i64| Span {
+            rank: Some(rank),
+            pid: rank + 1,
+            file_id: Some(1),
+            flags: flag::COLLECTIVE,
+            ..Span::new(span_id(rank as u32 + 1, seq), what, rank + 1, (at * MS, ms * MS))
+        };
+        let open = |rank| of(rank, 0, (Layer::Mpiio, "MPI_File_open", Kind::Open), 0, open_ms);
+        let piece = move |rank: i32, n: i64| {
+            let at = open_ms + n;
+            let inner = Span {
+                parent_id: Some(span_id(rank as u32 + 1, n as u32 * 2 + 1)),
+                root_id: span_id(rank as u32 + 1, n as u32 * 2 + 1),
+                depth: 1,
+                cpu_ns: Some(MS),
+                ..written(rank, n as u32 * 2 + 2, (n * 4096 + i64::from(rank) * 512, 512), at, 1)
+            };
+            let outer = of(rank, n as u32 * 2 + 1, (Layer::Mpiio, "MPI_File_write_at", Kind::Write), at, 1);
+            [Span { flags: 0, self_ns: 0, bytes: Some(512), req_bytes: Some(512), ..outer }, inner]
+        };
+        let of_rank = |rank| std::iter::once(open(rank)).chain((0..1000).flat_map(move |n| piece(rank, n)));
+        Made::of((0..RANKS).flat_map(of_rank)).find_one("independent-strided", 1000 + open_ms).unwrap()
+    };
+    let (fast, slow) = (gain(1), gain(51));
+    let less = |of: fn(&Finding) -> Option<f64>| of(&fast).unwrap() - of(&slow).unwrap();
+    assert!((less(|found| found.gain_high_s) - 0.05).abs() < 1e-6, "{fast:?} {slow:?}");
+    assert!((less(|found| found.gain_low_s) - 0.15).abs() < 1e-6, "{fast:?} {slow:?}");
+}
+
+#[test]
+fn who_gathers_data_copies_it_once_more() {
+    // 100 MiB in 400 ms: three quarters of another copy are done by the others.
+    let write =
+        |n: u32| Span { cpu_ns: Some(4 * MS), ..written(0, n, (i64::from(n) << 20, 1 << 20), i64::from(n) * 4, 4) };
+    let other = |rank: i32| written(rank, 0, (0, 16), 0, 1);
+    let found = |run_ms| {
+        let spans = (0..100).map(write).chain((1..RANKS).map(other));
+        Made::of(spans).find_one("one-writer", run_ms).unwrap()
+    };
+    let near = |seconds: Option<f64>, wanted: f64| assert!((seconds.unwrap() - wanted).abs() < 1e-3, "{seconds:?}");
+    near(found(1000).gain_low_s, 0.3 * 0.3);
+    near(found(1000).gain_high_s, 0.4_f64.min(0.3 + 0.3 / 1.3));
+    // It does nothing but write.
+    near(found(400).gain_high_s, 0.3);
+}
