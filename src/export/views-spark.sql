@@ -477,7 +477,9 @@ WITH datasets_costs AS (
     MAX(value) FILTER(WHERE
       name = 'hooks_ns') AS hooks_ns,
     MAX(value) FILTER(WHERE
-      name = 'tracing_ns') AS tracing_ns
+      name = 'tracing_ns') AS tracing_ns,
+    MAX(value) FILTER(WHERE
+      name = 'held_ns') AS held_ns
   FROM parts_metrics
   GROUP BY
     host,
@@ -486,7 +488,8 @@ WITH datasets_costs AS (
   SELECT
     host,
     SUM(hooks_ns) AS hooks_ns,
-    SUM(tracing_ns) AS tracing_ns
+    SUM(tracing_ns) AS tracing_ns,
+    SUM(held_ns) AS held_ns
   FROM datasets_costs
   GROUP BY
     host
@@ -531,7 +534,8 @@ SELECT
   c.host,
   c.tracing_ns / NULLIF(l.run_ns, 0) AS share,
   c.tracing_ns / 1e9 AS seconds,
-  c.hooks_ns / m.calls AS ns_per_call
+  c.hooks_ns / m.calls AS ns_per_call,
+  COALESCE(c.held_ns, 0) / 1e9 AS held_seconds
 FROM costs AS c
 LEFT JOIN lasted AS l
   ON l.host = c.host
@@ -1862,6 +1866,39 @@ ORDER BY
   r.host NULLS LAST,
   r.rpc_id NULLS LAST,
   s.span_id NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_servers AS
+SELECT
+  s.host,
+  m.server,
+  m.fstype,
+  m.path AS mount,
+  s.kind,
+  COUNT(*) AS calls,
+  CAST(COALESCE(SUM(s.bytes), 0) AS BIGINT) AS bytes,
+  CAST(SUM(s.net_ns) AS BIGINT) AS time_ns,
+  CAST(COALESCE(SUM(s.remote_ns), 0) AS BIGINT) AS remote_ns,
+  MAX(s.net_ns) AS max_ns,
+  COUNT(DISTINCT s.file_id) AS files
+FROM spans AS s
+JOIN files AS f
+  ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
+JOIN mounts AS m
+  ON m.host IS NOT DISTINCT FROM s.host AND m.mount_id = f.mount_id
+WHERE
+  s.layer = 'syscall' AND s.layer_top AND NOT m.server IS NULL
+GROUP BY
+  s.host,
+  m.server,
+  m.fstype,
+  m.path,
+  s.kind
+ORDER BY
+  time_ns DESC,
+  s.host NULLS LAST,
+  m.server NULLS LAST,
+  m.path NULLS LAST,
+  s.kind NULLS LAST;
 
 CREATE OR REPLACE TEMPORARY VIEW v_clocks AS
 WITH opens AS (

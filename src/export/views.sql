@@ -187,9 +187,10 @@ CREATE OR REPLACE VIEW v_coverage AS
 CREATE OR REPLACE VIEW v_tracing AS
   WITH datasets_costs AS (
     SELECT host, regexp_replace(filename, '[^/]*$', '') AS dir, max(value) FILTER (name = 'hooks_ns') AS hooks_ns,
-           max(value) FILTER (name = 'tracing_ns') AS tracing_ns
+           max(value) FILTER (name = 'tracing_ns') AS tracing_ns, max(value) FILTER (name = 'held_ns') AS held_ns
     FROM read_parquet(parts('metrics'), union_by_name = true, filename = true) GROUP BY host, dir),
-  costs AS (SELECT host, sum(hooks_ns) AS hooks_ns, sum(tracing_ns) AS tracing_ns FROM datasets_costs GROUP BY host),
+  costs AS (SELECT host, sum(hooks_ns) AS hooks_ns, sum(tracing_ns) AS tracing_ns, sum(held_ns) AS held_ns
+            FROM datasets_costs GROUP BY host),
   lasted AS (SELECT host, max(t_ns) - min(t_ns) AS run_ns FROM metrics WHERE name = 'tracing_ns' GROUP BY host),
   counted AS (
     SELECT host, count(*) AS calls FROM spans WHERE flags & 512 = 0 GROUP BY host
@@ -197,7 +198,8 @@ CREATE OR REPLACE VIEW v_tracing AS
     SELECT host, sum(calls + nested_calls) FROM file_rollup
     WHERE layer <> 'block' AND (calls_error IS NULL OR dur_ns > 0) GROUP BY host),
   made AS (SELECT host, sum(calls) AS calls FROM counted GROUP BY host)
-  SELECT c.host, c.tracing_ns / nullif(l.run_ns, 0) AS share, c.tracing_ns / 1e9 AS seconds, c.hooks_ns / m.calls AS ns_per_call
+  SELECT c.host, c.tracing_ns / nullif(l.run_ns, 0) AS share, c.tracing_ns / 1e9 AS seconds, c.hooks_ns / m.calls AS ns_per_call,
+         coalesce(c.held_ns, 0) / 1e9 AS held_seconds
   FROM costs c LEFT JOIN lasted l ON l.host = c.host LEFT JOIN made m ON m.host = c.host
   WHERE c.tracing_ns IS NOT NULL ORDER BY c.host;
 
@@ -583,6 +585,17 @@ CREATE OR REPLACE VIEW v_rpc AS
        -- As a range, the host too: an equality would be the key of the join, and pair all rows of a host.
        LEFT JOIN spans s ON s.span_id BETWEEN r.first_span_id AND r.last_span_id AND s.host >= r.host AND s.host <= r.host
   ORDER BY r.host, r.rpc_id, s.span_id;
+
+-- Time and bytes of system calls by server of a remote file system, and direction: where one of several servers or targets is
+-- slower than the others. remote_ns is what they slept for its replies.
+CREATE OR REPLACE VIEW v_servers AS
+  SELECT s.host, m.server, m.fstype, m.path AS mount, s.kind, count(*) AS calls, coalesce(sum(s.bytes), 0)::BIGINT AS bytes,
+         sum(s.net_ns)::BIGINT AS time_ns, coalesce(sum(s.remote_ns), 0)::BIGINT AS remote_ns, max(s.net_ns) AS max_ns,
+         count(DISTINCT s.file_id) AS files
+  FROM spans s JOIN files f ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
+       JOIN mounts m ON m.host IS NOT DISTINCT FROM s.host AND m.mount_id = f.mount_id
+  WHERE s.layer = 'syscall' AND s.layer_top AND m.server IS NOT NULL
+  GROUP BY s.host, m.server, m.fstype, m.path, s.kind ORDER BY time_ns DESC, s.host, m.server, m.path, s.kind;
 
 -- How far the clocks of nodes are apart: what to add to the wall clock of each to get that of the first one that met another.
 -- No rank leaves an open before all are in it, which bounds the offset from both sides; wall clocks are taken where they are

@@ -9,7 +9,7 @@ use crate::analysis::findings::Findings;
 use crate::analysis::findings::rules::RULES;
 use crate::analysis::parallel::ranks::OwnCalls;
 use crate::analysis::trace::losses::Losses;
-use crate::analysis::trace::share::{HOOKS_NS, TRACING_NS, Tracing};
+use crate::analysis::trace::share::{HELD_NS, HOOKS_NS, TRACING_NS, Tracing};
 use crate::rows::{Block, File, FileRollup, Metric, Row, Span};
 use crate::vocabulary::{Kind, Layer, flag};
 
@@ -272,7 +272,7 @@ impl Counts {
     /// These are totals already.
     fn total(&mut self, metric: &Metric) {
         match metric.name {
-            HOOKS_NS | TRACING_NS => self.tracing.add(metric),
+            HOOKS_NS | TRACING_NS | HELD_NS => self.tracing.add(metric),
             "excluded_calls" | "excluded_faults" | "unplaced_calls" | "unplaced_faults" => {
                 let total = self.left_out.entry(metric.name).or_default();
                 *total = (*total).max(metric.value as u64);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::analysis::trace::losses::{Losses, Lost};
-use crate::analysis::trace::share::{HOOKS_NS, TRACING_NS, Tracing};
+use crate::analysis::trace::share::{HELD_NS, HOOKS_NS, TRACING_NS, Tracing};
 use crate::node::figures::FIGURES;
 use crate::rows::{Coverage, File, Handle, Loss, Meta, Metric, Mount, Object, Process, Row};
 use crate::summary::bins::{Bins, Merge as _};
@@ -153,7 +153,7 @@ impl Dims {
     /// Figures of the node are not of the trace, and the time of tracing is nothing that was left out.
     pub fn metric(&mut self, row: &Metric) {
         self.tracing.add(row);
-        if [HOOKS_NS, TRACING_NS].contains(&row.name) || FIGURES.iter().any(|f| f.name() == row.name) {
+        if [HOOKS_NS, TRACING_NS, HELD_NS].contains(&row.name) || FIGURES.iter().any(|f| f.name() == row.name) {
             return;
         }
         let key = (row.name, row.label.clone().unwrap_or_default());

@@ -11,8 +11,8 @@ use crate::vocabulary::{Kind, Layer, flag};
 
 /// Of calls of one kind and size so many take no longer than what one is taken to cost at best.
 const CHEAPEST: f64 = 0.1;
-/// The same of what it costs at worst.
-const DEAREST: f64 = 0.9;
+/// The same of what one costs mostly: many together cost no more than the middle one for each.
+const USUALLY: f64 = 0.5;
 /// Files of processes whose last read is remembered.
 const REMEMBERED_MAX: usize = 1 << 17;
 /// Calls of one kind that show what one costs.
@@ -61,10 +61,10 @@ impl BySize {
         Some(ns / 1e9 * (size / mean.max(1.0)).min(1.0) + longer)
     }
 
-    /// Seconds that it is at worst: as nine tenths of those of its size. Not known where there are few.
-    pub fn dearest(&self, size: f64) -> Option<f64> {
+    /// Seconds that it mostly is: as the middle one of those of its size. Not known where there are few.
+    pub fn usual(&self, size: f64) -> Option<f64> {
         let (class, distance) = self.closest(size)?;
-        let ns = class.times.quantile(DEAREST).filter(|_| distance == 0.0 && class.calls >= ENOUGH)?;
+        let ns = class.times.quantile(USUALLY).filter(|_| distance == 0.0 && class.calls >= ENOUGH)?;
         Some(ns as f64 / 1e9)
     }
 
@@ -203,8 +203,8 @@ mod tests {
         near(costs.hits.cheapest(1024.0).unwrap(), 0.25e-6);
         near(costs.hits.cheapest(2_097_152.0).unwrap(), 100e-6 + 1_048_576.0 / 4e9);
         assert!(costs.writes.cheapest(1.0).is_none() && !costs.has_misses());
-        near(costs.hits.dearest(4096.0).unwrap(), 9e-6);
-        assert_eq!((costs.hits.dearest(1024.0), costs.writes.dearest(1.0)), (None, None));
+        near(costs.hits.usual(4096.0).unwrap(), 9e-6);
+        assert_eq!((costs.hits.usual(1024.0), costs.writes.usual(1.0)), (None, None));
     }
 
     /// Reads in turn take 1 ms each, of which every fourth brings all; scattered ones 4 ms.

@@ -169,7 +169,10 @@ fn answer(source: &mut dyn Source, conditions: &[Condition]) -> Result<Answer> {
     if of_devices {
         seen(Layer::Block, &trace, devices.requests)?;
     }
-    let recorded = Recorded::new(split.run_s(), split.lanes());
+    // While the run was held for probes it was in no call.
+    let (run_s, tracing_s) = split.run_s();
+    let tracing_s = tracing_s + run.tracing.held_ns() / 1e9;
+    let recorded = Recorded::new((run_s, tracing_s), split.lanes());
     let waits_unknown: f64 = recorded.lanes.iter().take(1).flat_map(|l| &l.portions).map(|p| p.parts[UNKNOWN]).sum();
     ensure!(
         waits_unknown <= recorded.calls_s() / 2.0,
@@ -180,7 +183,7 @@ fn answer(source: &mut dyn Source, conditions: &[Condition]) -> Result<Answer> {
     let facts = Facts { split: &split, costs: &costs, devices: &devices };
     let models = conditions.iter().map(|condition| models::of(condition, &recorded, &facts));
     let models = models.collect::<Result<Vec<Model<'_>>>>()?;
-    Ok(answer_of(&recorded, &models, split.run_s().1, run.caveats()))
+    Ok(answer_of(&recorded, &models, tracing_s, run.caveats()))
 }
 
 /// # Errors

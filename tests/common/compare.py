@@ -334,6 +334,7 @@ if sql_tracing:
     most = max(sql_tracing, key=lambda row: row["share"] or 0)
     for figure in ("share", "seconds"):
         same(f"tracing {figure}", report["tracing"][figure], most[figure], 1e-9)
+    same("tracing held", report["tracing"]["held_s"], most["held_seconds"], 1e-9)
 if len(sql_tracing) == 1:
     same("tracing ns_per_call", report["tracing"]["ns_per_call"], most["ns_per_call"], 1e-9)
 

@@ -6,6 +6,8 @@ use crate::rows::Metric;
 /// for it. The first row of the latter is of the beginning of the run, the last one of its end.
 pub const HOOKS_NS: &str = "hooks_ns";
 pub const TRACING_NS: &str = "tracing_ns";
+/// For how long calls waited until libraries that they map had probes: not in the time of calls, and not in [`TRACING_NS`].
+pub const HELD_NS: &str = "held_ns";
 /// The share above which durations are not to be trusted.
 pub const TRUSTED_SHARE: f64 = 0.2;
 
@@ -24,6 +26,7 @@ struct Run {
     from: i64,
     to: i64,
     tracing_ns: f64,
+    held_ns: f64,
 }
 
 impl Run {
@@ -43,9 +46,10 @@ impl Tracing {
                     self.greatest = self.of();
                     self.run = None;
                 }
-                let from = self.run.map_or(row.t_ns, |run| run.from);
-                self.run = Some(Run { from, to: row.t_ns, tracing_ns: row.value });
+                let (from, held_ns) = self.run.map_or((row.t_ns, 0.0), |run| (run.from, run.held_ns));
+                self.run = Some(Run { from, to: row.t_ns, tracing_ns: row.value, held_ns });
             }
+            HELD_NS => self.run.iter_mut().for_each(|run| run.held_ns = row.value),
             _ => {}
         }
     }
@@ -57,6 +61,11 @@ impl Tracing {
     /// By how much hooks have lengthened the run; 0 where that was not recorded.
     pub fn tracing_ns(&self) -> f64 {
         self.of().map_or(0.0, |run| run.tracing_ns)
+    }
+
+    /// How long the run was held for probes; 0 where that was not recorded.
+    pub fn held_ns(&self) -> f64 {
+        self.of().map_or(0.0, |run| run.held_ns)
     }
 
     /// How long the run was, if that was recorded.
@@ -86,7 +95,11 @@ mod tests {
         assert_eq!(add(TRACING_NS, 1000, 0.0), Some(0.0));
         assert_eq!(add(TRACING_NS, 1100, 20.0), Some(0.2));
         assert_eq!(add(TRACING_NS, 1200, 80.0), Some(0.4));
-        assert_eq!(tracing.run_ns(), Some(200));
+        assert_eq!((tracing.run_ns(), tracing.held_ns() as i64), (Some(200), 0));
+        let held = |t_ns, value| Metric { t_ns, name: HELD_NS, label: None, value };
+        tracing.add(&held(1200, 50.0));
+        tracing.add(&Metric { t_ns: 1300, name: TRACING_NS, label: None, value: 80.0 });
+        assert_eq!((tracing.run_ns(), tracing.held_ns() as i64), (Some(300), 50));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use crate::analysis::trace::share::{HOOKS_NS, TRACING_NS};
+use crate::analysis::trace::share::{HELD_NS, HOOKS_NS, TRACING_NS};
 use crate::rows::{
     CallPath, Coverage, File, FilePath, Handle, Meta, Metric, Mount, Object, Process, Row, SEQ_BITS, Thread,
 };
@@ -19,8 +19,16 @@ pub const CLOCK_PAIR: &str = "clock_pair_";
 pub const RUN: &str = "run_t0_ns";
 
 /// Figures that count from the start of the trace, and in a dataset from its own.
-const TOTALS: [&str; 7] =
-    ["excluded_calls", "excluded_faults", "unplaced_faults", "unplaced_calls", "unknown_bytes", HOOKS_NS, TRACING_NS];
+const TOTALS: [&str; 8] = [
+    "excluded_calls",
+    "excluded_faults",
+    "unplaced_faults",
+    "unplaced_calls",
+    "unknown_bytes",
+    HOOKS_NS,
+    TRACING_NS,
+    HELD_NS,
+];
 /// What the names of figures begin with that the kernel counts for the whole node.
 const NODE: &str = "node_";
 /// Verdicts that are remembered at most, the last ones.

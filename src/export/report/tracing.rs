@@ -16,6 +16,8 @@ pub struct Tracing {
     pub share: f64,
     /// Of several nodes, of the one with the greatest share, as `run_ns`.
     pub seconds: f64,
+    /// For how long calls waited until libraries that they map had probes, in seconds. It is not in `seconds`.
+    pub held_s: f64,
     /// What a recorded call cost its thread; `None` without calls.
     pub ns_per_call: Option<f64>,
     /// How long the run was: from when all was attached until the last target ended, or the trace.
@@ -33,10 +35,25 @@ pub fn read(source: &mut dyn Source, layers: &[LayerRow]) -> Result<Option<Traci
     let ops = layers.iter().filter(|row| row.layer != Layer::Block.name()).flat_map(|row| &row.ops);
     let calls: i64 = ops.map(|op| op.calls - op.estimated_calls).sum();
     let ns_per_call = (calls > 0).then(|| costs.hooks_ns / calls as f64);
-    Ok(Some(Tracing { share, seconds: costs.tracing_ns() / 1e9, ns_per_call, run_ns }))
+    let (seconds, held_s) = (costs.tracing_ns() / 1e9, costs.held_ns() / 1e9);
+    Ok(Some(Tracing { share, seconds, held_s, ns_per_call, run_ns }))
 }
 
+/// The least part of a run held for probes that its head names.
+const HELD: f64 = 0.01;
+
 impl Tracing {
+    /// What it was of the run, for the line that says how long that was.
+    pub fn of_run(&self) -> String {
+        let held_ns = (self.held_s * 1e9) as i64;
+        let held = if held_ns as f64 >= HELD * self.run_ns as f64 && held_ns > 0 {
+            format!("; held {} for probes", time(held_ns))
+        } else {
+            String::new()
+        };
+        format!("{held}; tracing took {} of it", percent(self.share))
+    }
+
     /// Are seconds distorted by more than they may be?
     pub fn warning(&self) -> Option<String> {
         let share = percent(self.share);

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Result, bail, ensure};
 
 use crate::HashMap;
-use crate::analysis::trace::share::TRACING_NS;
+use crate::analysis::trace::share::{HELD_NS, TRACING_NS};
 use crate::analysis::trace::source::{Each, Hosts, IdKind, Origin, Source};
 use crate::export::reading::shift::Times;
 use crate::export::report::find::{IDS, Known, find};
@@ -397,7 +397,7 @@ impl Source for Union {
             let mut now = HashMap::default();
             part.dataset.rows(|mut row: Metric| {
                 // Nodes run side by side: what tracing took of one is no part of another.
-                let apart = (row.name == TRACING_NS).then_some(part.run);
+                let apart = [TRACING_NS, HELD_NS].contains(&row.name).then_some(part.run);
                 let key = (row.name, row.label.clone(), apart);
                 now.insert(key.clone(), row.value);
                 row.value += totals.get(&key).copied().unwrap_or(0.0);

@@ -294,8 +294,10 @@ impl Run<'_, '_> {
                 self.send_events(events);
             }
             Control::Waits(ref notice, ref guard) => {
+                let since = Instant::now();
                 let next = self.session.prepare(notice);
                 guard.go_on(notice, next);
+                self.totals.share.hold(since.elapsed());
             }
             Control::Signal(Signal::SIGCHLD) => {}
             Control::Signal(DUMP) => self.dump = true,

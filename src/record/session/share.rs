@@ -1,9 +1,10 @@
 //! The tracer's own share: by how much its hooks and its own work lengthen the run.
 
-use crate::analysis::trace::share::{HOOKS_NS, TRACING_NS};
+use crate::analysis::trace::share::{HELD_NS, HOOKS_NS, TRACING_NS};
 use crate::loader::session::Hooked;
 use crate::node::figures;
 use crate::rows::{Metric, Row};
+use std::time::Duration;
 
 /// CPU time so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,6 +48,8 @@ pub struct Share {
     total_ns: u64,
     /// By how much the run is longer for it.
     longer_ns: f64,
+    /// For how long calls were held.
+    held_ns: f64,
     /// When that was, in ns since the start of the trace.
     at: i64,
     cpu: Option<Cpu>,
@@ -66,8 +69,14 @@ impl Share {
         (self.total_ns, self.at, self.cpu) = (now.total_ns, t_ns, cpu);
     }
 
+    /// A call waited until the tracer let it go on. One after the other goes on.
+    pub fn hold(&mut self, time: Duration) {
+        self.held_ns += time.as_nanos() as f64;
+    }
+
     pub fn rows(&self) -> impl Iterator<Item = Row> + use<> {
-        let (t_ns, values) = (self.at, [(HOOKS_NS, self.total_ns as f64), (TRACING_NS, self.longer_ns)]);
+        let costs = [(HOOKS_NS, self.total_ns as f64), (TRACING_NS, self.longer_ns), (HELD_NS, self.held_ns)];
+        let (t_ns, values) = (self.at, costs);
         values.into_iter().map(move |(name, value)| Row::Metric(Metric { t_ns, name, label: None, value }))
     }
 }
@@ -113,6 +122,8 @@ mod tests {
         share.add(Hooked { total_ns: 100, part: 1.0 }, None, 1000);
         share.add(Hooked { total_ns: 300, part: 0.1 }, None, 2000);
         share.add(Hooked { total_ns: 300, part: 0.0 }, None, 3000);
+        share.hold(Duration::from_nanos(30));
+        share.hold(Duration::from_nanos(4));
         let values: Vec<_> = share.rows().collect();
         let value = |name| {
             values.iter().find_map(|row| match row {
@@ -121,5 +132,6 @@ mod tests {
             })
         };
         assert_eq!((value(HOOKS_NS), value(TRACING_NS)), (Some((3000, 300.0)), Some((3000, 200.0))));
+        assert_eq!(value(HELD_NS), Some((3000, 34.0)));
     }
 }

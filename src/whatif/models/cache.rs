@@ -52,12 +52,12 @@ fn missed(portion: &Portion<'_>) -> bool {
     is_read(group) && (group.miss.saturating_add(group.ahead) > 0 || waited)
 }
 
-/// What reads cost at best that are in the page cache, and at worst, if that is known.
+/// What reads cost at best that are in the page cache, and mostly, if that is known.
 fn as_hits(portion: &Portion<'_>, costs: &Costs) -> (f64, Option<f64>) {
     let group = portion.group;
     let size = group.bytes as f64 / group.calls.max(1) as f64;
     let all = |one: f64| one * group.calls as f64 * portion.scale;
-    (costs.hits.cheapest(size).map_or(0.0, all), costs.hits.dearest(size).map(all))
+    (costs.hits.cheapest(size).map_or(0.0, all), costs.hits.usual(size).map(all))
 }
 
 fn all(portion: &Portion<'_>, bounds: &mut Bounds, costs: &Costs) -> bool {
@@ -84,7 +84,7 @@ fn all_words(recorded: &Recorded<'_>, costs: &Costs) -> String {
     let slept = of(&|portion| READING.iter().map(|part| portion.parts[*part]).sum());
     format!(
         "{calls:.0} reads of files of which some came from a device took {}, {} of that asleep for it: without that, as long as \
-         the cheapest tenth of reads of that size that were in the page cache, {}, or as nine tenths of them",
+         the cheapest tenth of reads of that size that were in the page cache, {}, or as the middle one of them",
         length(of(&|portion| seconds(portion))),
         length(slept),
         length(of(&|portion| as_hits(portion, costs).0))

@@ -17,44 +17,20 @@ struct Flushes {
     /// Functions of libraries that flush. Those of stdio fill the page cache, which is no flush.
     functions: BTreeSet<(Layer, &'static str)>,
     /// Files of processes that are flushed.
-    files: BTreeMap<(i32, i32), Flushed>,
-}
-
-/// A file that is flushed: wall seconds of that on a CPU, and those in which a CPU copies what was written to it.
-#[derive(Debug, Clone, Copy, Default)]
-struct Flushed {
-    cpu: f64,
-    copied: f64,
+    files: BTreeSet<(i32, i32)>,
 }
 
 impl Flushes {
     fn of(recorded: &Recorded<'_>) -> Self {
-        let (mut functions, mut files) = (BTreeSet::new(), BTreeMap::<(i32, i32), Flushed>::new());
+        let (mut functions, mut files) = (BTreeSet::new(), BTreeSet::new());
         for portion in recorded.portions().filter(|portion| portion.group.key.kind == Kind::Sync) {
             let key = &portion.group.key;
             if key.layer < Layer::Syscall && key.layer != Layer::Stdio {
                 functions.insert((key.layer, key.op));
             }
-            if let Some(file) = key.file {
-                files.entry((key.process, file)).or_default().cpu += portion.parts[CPU];
-            }
-        }
-        for portion in recorded.portions().filter(|portion| is(portion.group, Kind::Write)) {
-            let key = &portion.group.key;
-            if let Some(flushed) = key.file.and_then(|file| files.get_mut(&(key.process, file))) {
-                flushed.copied += copied(portion);
-            }
+            files.extend(key.file.map(|file| (key.process, file)));
         }
         Self { functions, files }
-    }
-
-    /// What of the time of flushes on a CPU remains at most, for the kernel that writes the same data once, later: no more than
-    /// a copy of it takes. Of mappings it is not known how much that is.
-    fn later(&self, portion: &Portion<'_>) -> f64 {
-        let key = &portion.group.key;
-        let flushed = key.file.and_then(|file| self.files.get(&(key.process, file))).copied().unwrap_or_default();
-        let part = if flushed.copied > 0.0 { (flushed.copied / flushed.cpu.max(1e-9)).min(1.0) } else { 1.0 };
-        portion.parts[CPU] * part
     }
 }
 
@@ -74,7 +50,7 @@ enum Role {
 fn role(group: &Group, flushes: &Flushes) -> Option<Role> {
     let key = &group.key;
     let write = key.layer == Layer::Syscall && key.kind == Kind::Write;
-    let flushed = key.file.is_some_and(|file| flushes.files.contains_key(&(key.process, file)));
+    let flushed = key.file.is_some_and(|file| flushes.files.contains(&(key.process, file)));
     match key.kind {
         Kind::Sync if key.layer == Layer::Syscall => Some(Role::Flush),
         _ if write && key.synced && key.direct => Some(Role::SyncedDirect),
@@ -85,12 +61,12 @@ fn role(group: &Group, flushes: &Flushes) -> Option<Role> {
     }
 }
 
-/// Seconds of the writes of a portion if they went to the page cache, at best and at worst, where that is known.
+/// Seconds of the writes of a portion if they went to the page cache, at best and mostly, where that is known.
 fn buffered(portion: &Portion<'_>, costs: &Costs) -> (Option<f64>, Option<f64>) {
     let group = portion.group;
     let size = group.bytes as f64 / group.calls.max(1) as f64;
     let all = |one: f64| one * group.calls as f64 * portion.scale;
-    (costs.writes.cheapest(size).map(all), costs.writes.dearest(size).map(all))
+    (costs.writes.cheapest(size).map(all), costs.writes.usual(size).map(all))
 }
 
 /// Seconds of a copy of what was written.
@@ -108,13 +84,11 @@ fn waits() -> Vec<usize> {
     IN_CALLS.iter().copied().filter(|part| *part != CPU && *part != RUNQ).collect()
 }
 
-fn changed(role: Role, portion: &Portion<'_>, bounds: &mut Bounds, (flushes, facts): (&Flushes, &Facts<'_>)) {
+fn changed(role: Role, portion: &Portion<'_>, bounds: &mut Bounds, facts: &Facts<'_>) {
     let (split, costs) = (facts.split, facts.costs);
     match role {
-        Role::Flush => {
-            bounds.remove(&waits(), true);
-            bounds.limit_cpu((0.0, Some(flushes.later(portion))));
-        }
+        // The kernel writes the data later, beside the program.
+        Role::Flush => bounds.remove(&IN_CALLS, true),
         Role::Synced => {
             bounds.remove(&waits(), true);
             let most = buffered(portion, costs).1.map(|most| most + copied(portion));
@@ -145,7 +119,7 @@ pub fn model<'a>(recorded: &Recorded<'_>, facts: &Facts<'a>) -> (String, Change<
     let change = move |portion: &Portion<'_>, bounds: &mut Bounds| {
         let role = role(portion.group, &flushes);
         if let Some(role) = role {
-            changed(role, portion, bounds, (&flushes, &facts));
+            changed(role, portion, bounds, &facts);
         }
         role.is_some()
     };
@@ -170,11 +144,9 @@ fn words(recorded: &Recorded<'_>, flushes: &Flushes, costs: &Costs) -> String {
     for (role, (calls, all)) in sums {
         let all = length(all);
         words.push(match role {
-            Role::Flush => format!(
-                "{calls} flushes took {all} and are not made: at most {} on a CPU remain, for the kernel that writes the data \
-                 later",
-                of(Role::Flush, &|portion| flushes.later(portion))
-            ),
+            Role::Flush => {
+                format!("{calls} flushes took {all} and are not made: the kernel writes the data later, beside the program")
+            }
             Role::Synced => {
                 let known = if costs.writes.is_empty() { "memory can" } else { "the cheapest tenth of other writes do" };
                 format!(

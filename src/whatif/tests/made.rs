@@ -46,6 +46,13 @@ impl Made {
         self.with([row(0, 0), row(run_ms, tracing_ms)])
     }
 
+    /// Calls waited so long for probes of libraries.
+    #[must_use]
+    pub fn held(self, ms: i64) -> Self {
+        let (name, label) = (crate::analysis::trace::share::HELD_NS, None);
+        self.with([Row::Metric(Metric { t_ns: 0, name, label, value: (ms * MS) as f64 })])
+    }
+
     /// Only these layers were recorded.
     #[must_use]
     pub fn only(self, layers: &[Layer]) -> Self {

@@ -31,7 +31,7 @@ fn log() -> Vec<Span> {
 }
 
 #[test]
-fn flushes_that_are_not_made_leave_at_most_a_copy_of_their_data() {
+fn flushes_that_are_not_made_leave_nothing() {
     near(Made::of(2000, log()).range(Condition::SyncOff), (1.0, 1.0));
     let answer = Made::of(2000, log()).answer(&[Condition::SyncOff]).unwrap();
     let alone = &answer.conditions[0];
@@ -267,6 +267,15 @@ fn what_a_model_cannot_rest_on_is_refused_with_a_way_out() {
     assert!(run().only(&[Layer::Syscall]).answer(&sync).is_ok());
     let answer = run().with([lost(1)]).answer(&sync).unwrap();
     assert!(answer.caveats.iter().any(|caveat| caveat.starts_with("1 events were lost")), "{:?}", answer.caveats);
+}
+
+#[test]
+fn a_run_is_not_as_long_as_it_was_held_for_probes() {
+    let sync = [Condition::SyncOff];
+    let run = || Made::of(2000, log()).traced(2000, 20);
+    let (free, held) = (run().answer(&sync).unwrap(), run().held(400).answer(&sync).unwrap());
+    assert!((free.run_s - held.run_s - 0.4).abs() < 1e-9 && (held.tracing_s - 0.42).abs() < 1e-9, "{held:?}");
+    assert!((free.together.high_s - held.together.high_s - 0.4).abs() < 1e-9, "{held:?}");
 }
 
 fn lost(count: i64) -> Row {

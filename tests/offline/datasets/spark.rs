@@ -47,6 +47,16 @@ fn opens(dataset: &Path) -> Vec<Span> {
     opens
 }
 
+/// Files are on the first mount, and that is of a server.
+fn remote(mut row: Row) -> Row {
+    match &mut row {
+        Row::File(file) => file.mount_id = Some(1),
+        Row::Mount(mount) => mount.server = Some("nas".to_owned()),
+        _ => {}
+    }
+    row
+}
+
 /// A node with little of everything that the recorded one has none of, and the same ids. A process of it was in these calls, by a
 /// clock that is 0.4 s behind.
 fn other(opens: &[Span]) -> (Vec<Row>, Vec<Row>) {
@@ -63,9 +73,9 @@ fn other(opens: &[Span]) -> (Vec<Row>, Vec<Row>) {
     }
     t.row(process(1, Some(7)));
     t.row(file(1, "/before"));
-    t.row(file(1, "/after"));
+    t.row(remote(file(1, "/after")));
     for row in rest(1, 0) {
-        t.row(row);
+        t.row(remote(row));
     }
     let phase = t.call(1, None, (Layer::App, "step", Kind::Other), 0, 1_000_000);
     let inner = t.call(1, Some(phase), (Layer::App, "step", Kind::Other), 100, 900_000);
@@ -107,7 +117,7 @@ fn other(opens: &[Span]) -> (Vec<Row>, Vec<Row>) {
     for row in hooks(4_000_000_000, 25e7) {
         later.row(row);
     }
-    rest(1, -5).into_iter().chain(rest(2, 5)).for_each(|row| later.row(row));
+    rest(1, -5).into_iter().chain(rest(2, 5)).for_each(|row| later.row(remote(row)));
     later.row(process(1, Some(7)));
     let at = later.call(3, None, (Layer::Syscall, "read", Kind::Read), 1000, 500);
     later.moved(at, 1, 100);

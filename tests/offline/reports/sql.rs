@@ -3,12 +3,14 @@
 use crate::common::{figures, sql};
 
 use crate::common::trace::Trace;
+use crate::datasets::sample::sample;
 use crate::reports::random::{Op, random, recorded, write};
 use iotrace_bpf::export::report;
 use iotrace_bpf::replay::Replay;
-use iotrace_bpf::rows::Row;
+use iotrace_bpf::rows::{File, Mount, Row, Span, span_id};
 use iotrace_bpf::summary::view::{Focus, Screen, Source as _};
 use iotrace_bpf::vocabulary::{Kind, Layer};
+use serde_json::json;
 
 fn agree(rows: Vec<Row>) {
     let dir = tempfile::tempdir().unwrap();
@@ -177,4 +179,42 @@ fn a_process_whose_rank_becomes_known_later_is_one_for_darshan() {
             row("POSIX_WRITES", 4.0)
         ]
     );
+}
+
+#[test]
+fn time_and_bytes_by_server_are_those_of_calls_on_its_mounts() {
+    let sample = sample();
+    let mount = |id: i32, server: Option<&str>| {
+        let path = format!("/mnt/{id}");
+        Mount { mount_id: id, path, server: server.map(str::to_owned), ..sample.mounts[0].clone() }
+    };
+    let mounts = [mount(1, Some("nas1")), mount(2, Some("nas2")), mount(3, None)];
+    let file = |id: i32| File { file_id: id, mount_id: Some(id), ..sample.files[0].clone() };
+    let call = |file: i32, n: u32, kind: Kind| Span {
+        file_id: Some(file),
+        bytes: Some(1000),
+        layer_top: true,
+        remote_ns: Some(10),
+        ..Span::new(span_id(1, n), (Layer::Syscall, "read", kind), 1, (i64::from(n) * 100, i64::from(file) * 20))
+    };
+    let calls = [(1, Kind::Read), (2, Kind::Read), (1, Kind::Read), (2, Kind::Write), (3, Kind::Read)];
+    let mut rows: Vec<Row> = mounts.into_iter().map(|mount| Row::Mount(Box::new(mount))).collect();
+    rows.extend((1..4).map(|id| Row::File(Box::new(file(id)))));
+    rows.extend(calls.into_iter().zip(1..).map(|((at, kind), n)| Row::Span(Box::new(call(at, n, kind)))));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.iotrace");
+    write(&path, rows);
+    let answers = sql::query(&path, "SELECT server, mount, kind, calls, bytes, time_ns, remote_ns FROM v_servers");
+    let wanted = [
+        ("nas1", "/mnt/1", "read", 2, 2000, 40, 20),
+        ("nas2", "/mnt/2", "read", 1, 1000, 40, 10),
+        ("nas2", "/mnt/2", "write", 1, 1000, 40, 10),
+    ];
+    let wanted = wanted.map(|(server, mount, kind, calls, bytes, time_ns, remote_ns)| {
+        json!({
+            "server": server, "mount": mount, "kind": kind, "calls": calls, "bytes": bytes, "time_ns": time_ns,
+            "remote_ns": remote_ns,
+        })
+    });
+    assert_eq!(answers, wanted);
 }

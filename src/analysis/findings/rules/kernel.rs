@@ -433,7 +433,7 @@ fn swap(case: &mut Case) -> Vec<Found> {
         return Vec::new();
     }
     let what = format!("{} reads from swap space, {}", swapped.requests, bytes(swapped.bytes));
-    // Each page that is read back has been written out, and its place was looked for, which faults do themselves.
+    // Faults also look for memory, and write other pages out for it.
     let gain = (seconds * 0.9, (seconds * 1.3).min(outside));
     vec![Found { what, seconds, gain, groups: Vec::new(), severity: None }]
 }

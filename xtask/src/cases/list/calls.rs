@@ -209,9 +209,9 @@ pub const CASES: &[Case] = &[
         ..case(
             "stdio-update",
             "stdio-turns",
-            "reads and writes each of 20000 records of a stream by turns; all of them, then writes all",
-            plain("{bin}/case_update turns {dir}/file 20000 128"),
-            plain("{bin}/case_update whole {dir}/file 20000 128"),
+            "reads and writes each of 40000 records of a stream by turns; all of them, then writes all",
+            plain("{bin}/case_update turns {dir}/file 40000 128"),
+            plain("{bin}/case_update whole {dir}/file 40000 128"),
         )
     },
     case(

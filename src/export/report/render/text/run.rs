@@ -4,7 +4,7 @@ use crate::export::report::render::style::{Line, Tone};
 use crate::export::report::render::table::{Cell, Column, Table};
 use crate::export::report::render::{Look, plural};
 use crate::export::report::{LayerCoverage, OpRow, Report, Tracing};
-use crate::text::{escape, percent, time};
+use crate::text::{escape, time};
 use crate::vocabulary::Layer;
 
 /// Page faults that waited for a device from which on the report mentions that it leaves them out: loading programs makes some.
@@ -119,10 +119,7 @@ pub fn lines(report: &Report, look: &Look) -> Vec<Line> {
     let start = h.start.as_deref().map_or_else(String::new, |start| format!("{}, ", escape(start)));
     let end = if h.end_recorded { "" } else { " to the last event (the end was not recorded)" };
     let host = h.host.as_deref().map_or_else(String::new, |host| format!(" on {}", escape(host)));
-    let tracing = report
-        .tracing
-        .as_ref()
-        .map_or_else(String::new, |tracing| format!("; tracing took {} of it", percent(tracing.share)));
+    let tracing = report.tracing.as_ref().map_or_else(String::new, Tracing::of_run);
     let took = format!("run       {start}{}{end}{host}: {}{tracing}", time(h.duration_ns), traced(report));
     let mut lines = vec![Line::plain("command   ").then(Tone::Strong, known(h.command.as_deref()))];
     lines.extend(look.sentence(Tone::Plain, &took));
