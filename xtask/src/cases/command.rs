@@ -119,6 +119,9 @@ fn spawn(args: &[String], dir: &Path, stderr: Stdio) -> Result<Child> {
     command.spawn().with_context(|| format!("cannot start {program}"))
 }
 
+/// What commands need until they do what they are there for.
+const BEGINS: Duration = Duration::from_secs(1);
+
 /// Commands that run as long as this lives.
 pub struct Beside(Vec<Child>);
 
@@ -127,6 +130,9 @@ impl Beside {
         let mut beside = Self(Vec::new());
         for args in commands {
             beside.0.push(spawn(args, dir, Stdio::null())?);
+        }
+        if !commands.is_empty() {
+            sleep(BEGINS);
         }
         Ok(beside)
     }

@@ -67,6 +67,8 @@ pub enum Setting {
     Image(u64),
     /// The same, and the command's control group has so many bytes per second of its device.
     Throttled(u64),
+    /// The same, and its device has so many bytes per second for all commands together.
+    SlowDisk(u64),
     /// The same, with so many bytes of dirty pages.
     FewDirty(u64),
     /// The same, with so many KiB of read-ahead.

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -41,7 +42,9 @@ impl Stage {
         make(&stage.dir)?;
         match setting {
             Setting::Image(mib) => stage.image(mib)?,
-            Setting::Throttled(_) | Setting::FewDirty(_) | Setting::ReadAhead(_) => stage.image(ROOM)?,
+            Setting::Throttled(_) | Setting::SlowDisk(_) | Setting::FewDirty(_) | Setting::ReadAhead(_) => {
+                stage.image(ROOM)?;
+            }
             Setting::Plain | Setting::Memory(_) | Setting::Overlay | Setting::Fuse => {}
         }
         Ok(stage)
@@ -51,14 +54,9 @@ impl Stage {
     pub fn complete(&mut self) -> Result<()> {
         match self.setting {
             Setting::Plain | Setting::Image(_) => Ok(()),
-            Setting::Throttled(bytes) => {
-                let group = group(GROUPS[0])?;
-                let limit = format!("{} {bytes}", number(&self.device)?);
-                write(&group.join("blkio.throttle.read_bps_device"), &limit)?;
-                write(&group.join("blkio.throttle.write_bps_device"), &limit)?;
-                self.group = Some(GROUPS[0]);
-                Ok(())
-            }
+            Setting::Throttled(bytes) => self.throttle(&number(&self.device)?, bytes),
+            // The loop device reads its file for the group of who asked: requests are in it until the disk below has time.
+            Setting::SlowDisk(bytes) => self.throttle(&disk_below(&self.work)?, bytes),
             Setting::FewDirty(bytes) => {
                 write(&bdi(&self.device)?.join("max_bytes"), &bytes.to_string())?;
                 write(&bdi(&self.device)?.join("strict_limit"), "1")
@@ -91,6 +89,14 @@ impl Stage {
         let options = ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
         quiet(Command::new("mkfs.ext4").args(options).arg(&self.device))?;
         quiet(Command::new("mount").arg(&self.device).arg(&self.dir))
+    }
+
+    fn throttle(&mut self, device: &str, bytes: u64) -> Result<()> {
+        let (group, limit) = (group(GROUPS[0])?, format!("{device} {bytes}"));
+        write(&group.join("blkio.throttle.read_bps_device"), &limit)?;
+        write(&group.join("blkio.throttle.write_bps_device"), &limit)?;
+        self.group = Some(GROUPS[0]);
+        Ok(())
     }
 
     fn swap(&self) -> Result<()> {
@@ -179,6 +185,18 @@ fn remove_group(group: &Path) -> Result<()> {
         sleep(Duration::from_millis(20));
     }
     bail!("cannot remove {}: processes in it do not end", group.display())
+}
+
+/// The number of the disk that a directory is on, and not that of a partition of it.
+fn disk_below(dir: &Path) -> Result<String> {
+    let dev = fs::metadata(dir).with_context(|| format!("cannot look at {}", dir.display()))?.dev();
+    // As makedev(3) puts them together.
+    let (major, minor) = ((dev >> 8) & 0xfff, (dev & 0xff) | ((dev >> 12) & 0xf_ff00));
+    let of = Path::new("/sys/dev/block").join(format!("{major}:{minor}"));
+    let of = of.canonicalize().with_context(|| format!("{} is on no block device", dir.display()))?;
+    let disk = if of.join("partition").exists() { of.parent().unwrap_or(&of) } else { &of };
+    let number = fs::read_to_string(disk.join("dev")).with_context(|| format!("cannot read {}", disk.display()))?;
+    Ok(number.trim().to_owned())
 }
 
 /// A device as `MAJOR:MINOR`.

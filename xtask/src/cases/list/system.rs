@@ -36,13 +36,13 @@ pub const CASES: &[Case] = &[
         ..case(
             "second-reader",
             "interference",
-            "two processes read from the device at the same time; alone",
+            "three processes read from a device of 200 MiB/s at the same time; alone",
             Run {
-                beside: &["fio --name=other --filename={device} --rw=randread --bs=1M --iodepth=32 --direct=1 \
-                           --ioengine=libaio --runtime=60 --time_based --output=/dev/null"; 2],
-                ..at(Setting::Image(1024), "dd if={dir}/file of=/dev/null bs=1M status=none")
+                beside: &["fio --name=other --filename={device} --rw=randread --bs=1M --direct=1 --runtime=60 \
+                           --time_based --output=/dev/null"; 2],
+                ..at(Setting::SlowDisk(200 * MIB), "dd if={dir}/file of=/dev/null bs=1M status=none")
             },
-            at(Setting::Image(1024), "dd if={dir}/file of=/dev/null bs=1M status=none"),
+            at(Setting::SlowDisk(200 * MIB), "dd if={dir}/file of=/dev/null bs=1M status=none"),
         )
     },
     case(
