@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::common::device::Device;
 use crate::common::{live, ways};
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::vocabulary::{Kind, Layer};
 use serde_json::Value;
 
@@ -41,7 +42,7 @@ fn each_condition_is_about_the_calls_that_were_made_for_it() {
     let data = traced.data();
     let system = || data.layer(Layer::Syscall).filter(|span| span.layer_top && span.errno == 0);
     let flushes: i64 = system().filter(|span| span.kind == Kind::Sync).count() as i64;
-    let written: i64 = system().filter(|span| span.kind == Kind::Write).map(|span| span.net_ns()).sum();
+    let written: i64 = system().filter(|span| span.kind == Kind::Write).map(Span::net_ns).sum();
     assert_eq!(flushes, 200);
 
     let json = answer(&traced.dir, &["--sync", "off", "--cache", "0", "--device", &format!("{name}=2x")]);
