@@ -39,19 +39,11 @@ pub fn read(source: &mut dyn Source, layers: &[LayerRow]) -> Result<Option<Traci
     Ok(Some(Tracing { share, seconds, held_s, ns_per_call, run_ns }))
 }
 
-/// The least part of a run held for probes that its head names.
-const HELD: f64 = 0.01;
-
 impl Tracing {
-    /// What it was of the run, for the line that says how long that was.
-    pub fn of_run(&self) -> String {
-        let held_ns = (self.held_s * 1e9) as i64;
-        let held = if held_ns as f64 >= HELD * self.run_ns as f64 && held_ns > 0 {
-            format!("; held {} for probes", time(held_ns))
-        } else {
-            String::new()
-        };
-        format!("{held}; tracing took {} of it", percent(self.share))
+    /// How long the run was held for probes, if it was.
+    pub fn held(&self) -> Option<String> {
+        (self.held_s > 0.0)
+            .then(|| format!("{} of the run, until libraries had probes", time((self.held_s * 1e9) as i64)))
     }
 
     /// Are seconds distorted by more than they may be?

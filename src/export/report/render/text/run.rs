@@ -4,7 +4,7 @@ use crate::export::report::render::style::{Line, Tone};
 use crate::export::report::render::table::{Cell, Column, Table};
 use crate::export::report::render::{Look, plural};
 use crate::export::report::{LayerCoverage, OpRow, Report, Tracing};
-use crate::text::{escape, time};
+use crate::text::{escape, percent, time};
 use crate::vocabulary::Layer;
 
 /// Page faults that waited for a device from which on the report mentions that it leaves them out: loading programs makes some.
@@ -102,6 +102,7 @@ pub fn software(report: &Report) -> Vec<(&'static str, String)> {
         let by = h.mpiio.iter().map(|(by, n)| format!("{} ({})", escape(by), plural(*n as usize, "open", "opens")));
         facts.push(("MPI-IO by", by.collect::<Vec<_>>().join(", ")));
     }
+    facts.extend(report.tracing.as_ref().and_then(Tracing::held).map(|held| ("held", held)));
     facts.push(("tracer", format!("iotrace-bpf {}", known(h.version.as_deref()))));
     facts
 }
@@ -119,7 +120,10 @@ pub fn lines(report: &Report, look: &Look) -> Vec<Line> {
     let start = h.start.as_deref().map_or_else(String::new, |start| format!("{}, ", escape(start)));
     let end = if h.end_recorded { "" } else { " to the last event (the end was not recorded)" };
     let host = h.host.as_deref().map_or_else(String::new, |host| format!(" on {}", escape(host)));
-    let tracing = report.tracing.as_ref().map_or_else(String::new, Tracing::of_run);
+    let tracing = report
+        .tracing
+        .as_ref()
+        .map_or_else(String::new, |tracing| format!("; tracing took {} of it", percent(tracing.share)));
     let took = format!("run       {start}{}{end}{host}: {}{tracing}", time(h.duration_ns), traced(report));
     let mut lines = vec![Line::plain("command   ").then(Tone::Strong, known(h.command.as_deref()))];
     lines.extend(look.sentence(Tone::Plain, &took));
