@@ -107,7 +107,8 @@ pub const EVIDENCE: usize = 5;
 /// Paths that a group tells apart.
 const PATHS_MAX: u64 = 1 << 20;
 
-const PAGE: i64 = 4096;
+/// Bytes of a page.
+pub const PAGE: i64 = 4096;
 
 /// The value that more than half of many have; of others one of them (Boyer and Moore, MJRTY, 1981).
 #[derive(Debug, Clone, Copy, Default)]

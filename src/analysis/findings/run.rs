@@ -147,6 +147,11 @@ impl Run {
         }
     }
 
+    /// Seconds in which the critical lane was in no call.
+    pub fn outside(&self) -> f64 {
+        (self.wall - self.lane.busy as f64 / 1e9).max(0.0)
+    }
+
     /// Seconds that moving so many bytes past the page cache in large calls takes: at best, and at worst.
     pub fn direct(&self, bytes: i64) -> (f64, f64) {
         let (slow, fast) = self.direct.map_or(USUAL_DIRECT, |rate| (rate * 0.7, rate * 1.3));

@@ -146,7 +146,7 @@ fn partial_page_overwrite(case: &mut Case) -> Vec<Found> {
     let what = format!("{calls} writes waited {} to read the rest of their pages first", percent(waited / took));
     // A copy to the page cache remains.
     let (fast, slow) = case.run.transfer(Kind::Write, case.sum(&writes, |group| group.bytes));
-    case.found(what, writes, &IN_CALLS, (waited.max(took - slow), took - fast))
+    case.found(what, writes, &IN_CALLS, (waited.max(took - slow).min(took - fast), took - fast))
 }
 
 pub const REREAD: Rule = Rule {

@@ -8,9 +8,8 @@ use super::{Rule, at_least, is_transfer, only};
 use crate::analysis::findings::Severity;
 use crate::analysis::findings::case::{Case, Found};
 use crate::analysis::findings::group::{
-    BETWEEN, CPU, DEVICE, DEVQUEUE, Group, IN_CALLS, LOCK, RUNQ, SLEEP, THROTTLE, WITH_LOOP, WRITEBACK,
+    BETWEEN, DEVICE, DEVQUEUE, Group, IN_CALLS, LOCK, PAGE, RUNQ, SLEEP, THROTTLE, WITH_LOOP, WRITEBACK,
 };
-use crate::analysis::findings::run::USUAL;
 use crate::text::{bytes, percent, time};
 use crate::vocabulary::{Kind, Layer};
 
@@ -200,11 +199,9 @@ fn dirty_throttling(case: &mut Case) -> Vec<Found> {
         return Vec::new();
     }
     // A pause ends up to a tick later than the kernel says, which is sleep. Where few pages may be dirty, the same calls wait
-    // for write-back of the page that they write to, and look for clean ones more often than a copy of the data takes.
+    // for write-back of the page that they write to.
     let parts = [THROTTLE, WRITEBACK, SLEEP];
     let (waited, slept) = (case.seconds(&calls, &parts[..2]), case.seconds(&calls, &parts[2..]));
-    let copied = case.sum(&calls, |group| group.bytes) as f64 / USUAL.1;
-    let looked = (case.seconds(&calls, &[CPU]) - copied).max(0.0);
     let mut what = format!(
         "{} calls were paused because too many pages were dirty, {} of their time",
         case.calls(&calls),
@@ -215,7 +212,7 @@ fn dirty_throttling(case: &mut Case) -> Vec<Found> {
         let part = percent(others as f64 / others.saturating_add(own) as f64);
         what += &format!("; {part} of what was written back, others had made dirty, or it was before the trace");
     }
-    case.found(what, calls, &parts, (waited * 0.8, waited + slept + looked))
+    case.found(what, calls, &parts, (waited * 0.8, waited + slept))
 }
 
 pub const INTERFERENCE: Rule = Rule {
@@ -371,14 +368,16 @@ pub const READAHEAD_WASTE: Rule = Rule {
 /// The waits are page faults, and in no call: nothing is claimed.
 fn readahead_waste(case: &mut Case) -> Vec<Found> {
     let reads = &case.run.device_reads;
+    if (reads.bytes as f64) < case.threshold("bytes") {
+        return Vec::new();
+    }
     let asked = case.pick(|group| group.key.layer == Layer::Syscall && group.key.kind == Kind::Read);
     let by_calls = case.sum(&asked, |group| if group.key.direct { group.bytes } else { group.miss.max(group.ahead) });
-    let outside = (case.run.wall - case.run.lane.busy as f64 / 1e9).max(0.0);
     // Code may be all of what was read, up to its size.
     let others = by_calls.saturating_add(code(case));
     let share = 1.0 - others as f64 / reads.bytes.max(1) as f64;
     let (pieces, bytes_read) = (reads.pieces as f64 * share, reads.bytes as f64 * share);
-    let seconds = (reads.seconds * share).min(outside);
+    let seconds = (reads.seconds * share).min(case.run.outside());
     if share < 0.5
         || pieces < case.threshold("pieces")
         || bytes_read < case.threshold("bytes")
@@ -392,17 +391,10 @@ fn readahead_waste(case: &mut Case) -> Vec<Found> {
     let what = format!("page faults read {size} each from {} scattered pieces of a device", pieces as i64);
     // As many requests remain, each for a page: they cost no more than the cheapest of those that read more, and at best
     // as much less as they are smaller.
-    let left = (seconds * (PAGE * pieces / bytes_read).min(1.0), reads.requests as f64 * share * reads.cheapest());
-    vec![Found {
-        what,
-        seconds,
-        gain: (seconds - left.1.min(seconds), seconds - left.0),
-        groups: Vec::new(),
-        severity: None,
-    }]
+    let least = seconds * (PAGE as f64 * pieces / bytes_read).min(1.0);
+    let most = (reads.requests as f64 * share * reads.cheapest()).clamp(least, seconds);
+    vec![Found { what, seconds, gain: (seconds - most, seconds - least), groups: Vec::new(), severity: None }]
 }
-
-const PAGE: f64 = 4096.0;
 
 /// What the loaders of the C libraries for Linux read of a file before they map it: glibc and musl.
 const HEADERS: [i64; 2] = [832, 960];
@@ -427,13 +419,10 @@ fn code(case: &Case) -> i64 {
 /// The waits are page faults, and in no call: nothing is claimed.
 fn swap(case: &mut Case) -> Vec<Found> {
     let swapped = case.run.swapped;
-    let outside = (case.run.wall - case.run.lane.busy as f64 / 1e9).max(0.0);
-    let seconds = swapped.seconds.min(outside);
+    let seconds = swapped.seconds.min(case.run.outside());
     if (swapped.requests as f64) < case.threshold("requests") || !case.matters(seconds) {
         return Vec::new();
     }
     let what = format!("{} reads from swap space, {}", swapped.requests, bytes(swapped.bytes));
-    // Faults also look for memory, and write other pages out for it.
-    let gain = (seconds * 0.9, (seconds * 1.3).min(outside));
-    vec![Found { what, seconds, gain, groups: Vec::new(), severity: None }]
+    vec![Found { what, seconds, gain: (seconds * 0.9, seconds), groups: Vec::new(), severity: None }]
 }

@@ -136,9 +136,8 @@ fn one_writer(case: &mut Case) -> Vec<Found> {
     let what = format!("one rank of {ranks} writes {} for all of them", bytes(own));
     let shared = took * (1.0 - 1.0 / ranks.min(4.0));
     // Where it has gathered the data, that ends, too: another copy of what it has of the others.
-    let outside = (case.run.wall - case.run.lane.busy as f64 / 1e9).max(0.0);
     let (gathered, _) = case.run.transfer(Kind::Write, (own as f64 * (1.0 - 1.0 / ranks)) as i64);
-    case.found(what, mine, &IN_CALLS, (shared * 0.3, shared + gathered.min(outside)))
+    case.found(what, mine, &IN_CALLS, (shared * 0.3, shared + gathered.min(case.run.outside())))
 }
 
 pub const COLLECTIVE_WAIT: Rule = Rule {

@@ -171,12 +171,12 @@ fn another_process_on_the_device_is_found_unless_it_is_the_tracer() {
     assert_eq!(found("500"), None, "it reads ahead for the program");
 }
 
-/// Pieces of so many bytes that page faults of a process read from a device: a tenth of them takes 0.5 ms, the others 1 ms.
-fn faults(step: i64, size: i32, requests: i64, calls: &[Span]) -> Made {
+/// Pieces of so many bytes that page faults of a process read from a device: a ninth of them in so many ns, others in 1 ms.
+fn faults(step: i64, size: i32, (requests, cheap): (i64, i64), calls: &[Span]) -> Made {
     let open = call(1, 0, ("openat", Kind::Open), 0, 1);
     let block = |n: i64| {
         let (block, _) = request(n, ("read", "readahead"), (n, 1), size);
-        let ns = if n % 9 == 0 { MS / 2 } else { MS };
+        let ns = if n % 9 == 0 { cheap } else { MS };
         (Block { sector: n * step % 1_000_000, dur_ns: Some(ns), ..block }, Vec::new())
     };
     Made { blocks: (0..requests).map(block).collect(), ..Made::of([&[open], calls].concat()) }
@@ -184,13 +184,16 @@ fn faults(step: i64, size: i32, requests: i64, calls: &[Span]) -> Made {
 
 #[test]
 fn scattered_page_faults_with_much_around_them_are_found() {
-    let rule = |step, size, requests| faults(step, size, requests, &[]).find_one("readahead-waste", 1000);
+    let rule = |step, size, requests| faults(step, size, (requests, MS / 2), &[]).find_one("readahead-waste", 1000);
     let found = rule(617_984, 131_072, 600).unwrap();
     // 533 of 1 ms, and 67 of half of that: as many of 4 KiB take half of a millisecond at most, and a 32nd of it at best.
     let took = 0.5665;
     assert!((found.seconds.unwrap() - took).abs() < 1e-9, "{found:?}");
     let (low, high) = (found.gain_low_s.unwrap(), found.gain_high_s.unwrap());
     assert!((low - (took - 0.3)).abs() < 0.04 && (high - took * 31.0 / 32.0).abs() < 1e-9, "{found:?}");
+    // A request for a page is never expected to cost less than its part of one for more.
+    let fast = faults(617_984, 65_536, (1200, 1000), &[]).find_one("readahead-waste", 2000).unwrap();
+    assert_eq!(fast.gain_low_s, fast.gain_high_s);
     assert_eq!(rule(256, 131_072, 600), None, "from begin to end");
     assert_eq!(rule(1024, 131_072, 600), None, "only forward: other files, or parts that are used");
     assert_eq!(rule(617_984, 4096, 10_000), None, "nothing around the pages");
@@ -209,7 +212,7 @@ fn page_faults_on_code_are_no_waste() {
     let mapped = |header| {
         let maps = [("read", Kind::Read, header), ("mmap", Kind::Mmap, 50 << 20)];
         let calls = maps.into_iter().zip(1..).map(|((op, kind, bytes), n)| sized(n, (op, kind), 1, bytes));
-        faults(617_984, 131_072, 600, &calls.collect::<Vec<_>>()).find_one("readahead-waste", 1000)
+        faults(617_984, 131_072, (600, MS / 2), &calls.collect::<Vec<_>>()).find_one("readahead-waste", 1000)
     };
     assert!(mapped(80).is_some(), "a header of data");
     assert_eq!(mapped(832), None, "50 MiB of what the loader mapped, of 75");
@@ -218,7 +221,7 @@ fn page_faults_on_code_are_no_waste() {
 
 #[test]
 fn a_pause_that_ends_late_and_waits_for_write_back_end_with_the_limit() {
-    // Of 10 ms: a pause of 4, 3 more asleep, 2 for write-back, and 1 on a CPU, of which a copy takes a quarter.
+    // Of 10 ms: a pause of 4, 3 more asleep, 2 for write-back, and 1 on a CPU.
     let write = |n: u32| Span {
         bytes: Some(1_000_000),
         req_bytes: Some(1_000_000),
@@ -232,4 +235,19 @@ fn a_pause_that_ends_late_and_waits_for_write_back_end_with_the_limit() {
     near(found.seconds, 0.9);
     near(found.gain_low_s, 0.6 * 0.8);
     near(found.gain_high_s, 0.9);
+}
+
+#[test]
+fn writes_of_parts_of_pages_that_only_wait_save_no_more_than_that() {
+    // 9.99 ms of 10 asleep for the device; a copy of 4000 bytes takes longer than the rest in the worst case.
+    let write = |n: u32| Span {
+        offset: Some(i64::from(n) * 65_536),
+        bytes: Some(4000),
+        req_bytes: Some(4000),
+        cpu_ns: Some(100),
+        device_ns: Some(10 * MS - 100),
+        ..call(1, n, ("pwrite64", Kind::Write), i64::from(n) * 10, 10)
+    };
+    let found = Made::of((0..100).map(write)).find_one("partial-page-overwrite", 1000).unwrap();
+    assert!(found.gain_low_s.unwrap() <= found.gain_high_s.unwrap(), "{found:?}");
 }
