@@ -84,7 +84,7 @@ static __always_inline struct iot_op *iot_bio_operation(struct bio *bio, struct 
 static __always_inline bool iot_written_back(struct folio *folio)
 {
 	/* The first word in every kernel; its type became a struct in 6.18, which CO-RE takes for another member. */
-	return iot_read_word(folio) >> bpf_core_enum_value(enum pageflags, PG_writeback) & 1;
+	return iot_word(folio) >> bpf_core_enum_value(enum pageflags, PG_writeback) & 1;
 }
 
 /* Not of every kernel, so that the types are our own: CONFIG_BLK_CGROUP, include/linux/blk-cgroup.h. */
@@ -130,7 +130,7 @@ static __always_inline struct folio *iot_folio_of(struct page *page)
 	if (!page)
 		return NULL;
 	/* it shares its place with pointers, which the verifier would take it for */
-	head = iot_read_word((void *)page + bpf_core_field_offset(struct page, compound_head));
+	head = iot_word((void *)page + bpf_core_field_offset(struct page, compound_head));
 	return head & 1 ? (void *)(head - 1) : (void *)page;
 }
 
@@ -155,7 +155,7 @@ static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 
 	if (!vec)
 		return;
-	page = (void *)iot_read_word(vec);
+	page = (void *)iot_word(vec);
 	folio = iot_folio_of(page);
 	inode = folio ? iot_folio_inode(folio) : NULL;
 	if (!inode)
@@ -194,7 +194,7 @@ struct extent_buffer___iot {
 static __always_inline u32 iot_bio_log_tree(struct bio *bio)
 {
 	void *vec = iot_bio_vec(bio);
-	struct folio *folio = vec ? iot_folio_of((void *)iot_read_word(vec)) : NULL;
+	struct folio *folio = vec ? iot_folio_of((void *)iot_word(vec)) : NULL;
 	struct inode *inode = folio ? iot_folio_inode(folio) : NULL;
 	struct extent_buffer___iot *block;
 

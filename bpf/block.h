@@ -203,15 +203,15 @@ static __always_inline void iot_part(struct iot_bio *part, bool wanted)
 		bpf_map_update_elem(&iot_parts, &req, part, BPF_NOEXIST);
 }
 
-/* A device that works on bios themselves: stacked ones (device mapper, md), and some that are memory. */
-static __noinline int iot_level(struct bio *bio, struct iot_queued *q)
+/*
+ * A device that works on bios themselves: stacked ones (device mapper, md), and some that are memory. The number of what counts
+ * as a request of it.
+ */
+static __noinline u64 iot_level(struct bio *bio, struct iot_queued *q)
 {
 	struct iot_inflight r = {.of_bio = 1, .nr_bios = 1};
-	struct iot_bio e = {.type = IOT_T_BIO};
 	u64 key = (u64)bio;
 
-	if (!q)
-		return 0;
 	r.req = __sync_fetch_and_add(&iot_next_request, 1);
 	r.queued = q->time;
 	r.issued = q->time;
@@ -222,14 +222,20 @@ static __noinline int iot_level(struct bio *bio, struct iot_queued *q)
 	r.pid = q->tgid;
 	r.upper_dev = q->upper_dev;
 	r.upper_sector = q->upper_sector;
-	e.req = r.req;
-	e.time = q->time;
-	iot_bio_by(q, &e);
-	iot_bio_what(bio, &e);
 	r.wanted = q->wanted;
-	iot_part(&e, r.wanted);
 	if (bpf_map_update_elem(&iot_requests, &key, &r, BPF_ANY))
 		iot_lost(IOT_LOSS_MAP_FULL, IOT_LAYER_BLOCK);
+	return r.req;
+}
+
+/* Its only part. A function of its own, because Linux 6.1 has no stack for both structures. */
+static __noinline int iot_level_part(struct bio *bio, struct iot_queued *q, u64 req)
+{
+	struct iot_bio e = {.type = IOT_T_BIO, .req = req, .time = q->time};
+
+	iot_bio_by(q, &e);
+	iot_bio_what(bio, &e);
+	iot_part(&e, q->wanted);
 	return 0;
 }
 
@@ -313,7 +319,7 @@ static __always_inline int iot_queue(u32 copy, struct bio *bio)
 		iot_lost(IOT_LOSS_MAP_FULL, IOT_LAYER_BLOCK);
 	if (disk && IOT_READ(disk, fops, submit_bio)) {
 		iot_disk_named(disk);
-		iot_level(bio, &q);
+		iot_level_part(bio, &q, iot_level(bio, &q));
 	}
 	if (t)
 		iot_hook_left(t, iot_cfg.rows + IOT_COST_BIO, 0, q.time);

@@ -46,14 +46,14 @@ static __always_inline struct iot_frame *iot_open_syscall(struct iot_task *t)
 static __always_inline u64 iot_folio_bytes(struct folio *folio)
 {
 	/* The first word in every kernel; see iot_written_back. */
-	u64 flags = iot_read_word(folio);
+	u64 flags = iot_inline_word(folio);
 	u8 order = 0;
 
 	if (flags >> bpf_core_enum_value(enum pageflags, PG_head) & 1) {
 		struct folio___order *old = (void *)folio;
 
 		if (bpf_core_field_exists(old->_folio_order)) {
-			order = IOT_READ(old, _folio_order);
+			order = IOT_READ_FAST(old, _folio_order);
 		} else {
 			/* the lowest byte of the second page's flags: folio_order, include/linux/mm.h */
 			bpf_probe_read_kernel(&order, sizeof(order), (void *)folio + bpf_core_type_size(struct page));
@@ -102,17 +102,18 @@ static __always_inline void iot_count_folio(struct iot_frame *f, struct folio *f
 	if (!s || !(s->flags & IOT_S_READS))
 		return;
 	file = (void *)f->file;
-	mapping = IOT_READ(folio, mapping);
-	host = IOT_READ(mapping, host);
+	mapping = IOT_READ_FAST(folio, mapping);
+	host = IOT_READ_FAST(mapping, host);
 	/* What the file system reads of itself is not the call's, but overlayfs has the pages of the file below. */
-	if (mapping != IOT_READ(file, f_mapping) && (IOT_READ(file, f_inode, i_sb, s_magic) != OVERLAYFS_SUPER_MAGIC ||
-						     (IOT_READ(host, i_mode) & S_IFMT) != S_IFREG))
+	if (mapping != IOT_READ_FAST(file, f_mapping) &&
+	    (IOT_READ_FAST(file, f_inode, i_sb, s_magic) != OVERLAYFS_SUPER_MAGIC ||
+	     (IOT_READ_FAST(host, i_mode) & S_IFMT) != S_IFREG))
 		return;
 	if (!iot_range(s, f))
 		return;
-	start = (u64)IOT_READ(folio, index) << IOT_PAGE_SHIFT;
+	start = (u64)IOT_READ_FAST(folio, index) << IOT_PAGE_SHIFT;
 	end = start + iot_folio_bytes(folio);
-	size = IOT_READ(host, i_size);
+	size = IOT_READ_FAST(host, i_size);
 	f->miss += iot_overlap(start, end, f->from, f->to < size ? f->to : size);
 	whole_from = f->from & ~IOT_PAGE_MASK;
 	whole_to = (f->to + IOT_PAGE_MASK) & ~IOT_PAGE_MASK;
@@ -165,11 +166,11 @@ int iot_throttled(u64 *ctx)
 /* Does nothing of the file pass through the page cache? A file that was read through it has pages there. */
 static __always_inline bool iot_uncached(struct file *file)
 {
-	struct inode *inode = IOT_READ(file, f_inode);
+	struct inode *inode = IOT_READ_FAST(file, f_inode);
 
-	if (IOT_READ(inode, i_flags) & S_DAX)
+	if (IOT_READ_FAST(inode, i_flags) & S_DAX)
 		return true;
-	return !IOT_READ(file, f_mapping, nrpages) && IOT_READ(inode, i_sb, s_magic) != OVERLAYFS_SUPER_MAGIC;
+	return !IOT_READ_FAST(file, f_mapping, nrpages) && IOT_READ_FAST(inode, i_sb, s_magic) != OVERLAYFS_SUPER_MAGIC;
 }
 
 /* A call returns: is it known what of its range was in the page cache? */

@@ -163,7 +163,7 @@ static __always_inline void iot_op_head(struct iot_op *op, struct iot_task *t, u
 /* The file an operation is on; false when it is one that is left out. */
 static __always_inline bool iot_op_file(struct iot_op *op, struct file *file)
 {
-	struct inode *inode = IOT_READ(file, f_inode);
+	struct inode *inode = IOT_READ_FAST(file, f_inode);
 	struct iot_file_key key = {};
 
 	if (!iot_file_wanted(inode))
@@ -173,7 +173,7 @@ static __always_inline bool iot_op_file(struct iot_op *op, struct file *file)
 	op->dev = key.dev;
 	op->generation = key.generation;
 	op->flags |= IOT_F_FILE;
-	if (IOT_READ(file, f_flags) & O_DIRECT)
+	if (IOT_READ_FAST(file, f_flags) & O_DIRECT)
 		op->flags |= IOT_F_DIRECT;
 	return true;
 }

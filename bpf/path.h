@@ -39,13 +39,13 @@ static __always_inline struct fdtable *iot_fdtable(struct task_struct *task)
 	struct files_struct *files;
 
 	if (iot_word_type)
-		return IOT_READ(task, files, fdt);
+		return IOT_READ_FAST(task, files, fdt);
 	files = task->files;
 	return files ? files->fdt : NULL;
 }
 
 /* What `member` of these is. */
-#define IOT_OF_FDTABLE(fdt, member) (iot_word_type ? iot_value(fdt, member) : (fdt)->member)
+#define IOT_OF_FDTABLE(fdt, member) (iot_word_type ? iot_value(iot_cast_word, fdt, member) : (fdt)->member)
 
 static __always_inline struct file *iot_fd_file(struct task_struct *task, u32 fd)
 {
@@ -53,13 +53,13 @@ static __always_inline struct file *iot_fd_file(struct task_struct *task, u32 fd
 
 	if (!fdt || fd >= IOT_OF_FDTABLE(fdt, max_fds))
 		return NULL;
-	return (struct file *)iot_read_word(IOT_OF_FDTABLE(fdt, fd) + fd);
+	return (struct file *)iot_inline_word(IOT_OF_FDTABLE(fdt, fd) + fd);
 }
 
 /* A socket or a pipe: nothing in it has an offset. */
 static __always_inline bool iot_streams(struct inode *inode)
 {
-	u16 mode = IOT_READ(inode, i_mode) & S_IFMT;
+	u16 mode = IOT_READ_FAST(inode, i_mode) & S_IFMT;
 
 	return mode == S_IFSOCK || mode == S_IFIFO;
 }
@@ -67,7 +67,7 @@ static __always_inline bool iot_streams(struct inode *inode)
 /* Regular files, directories and block devices; the rest is counted and left out. */
 static __always_inline bool iot_file_wanted(struct inode *inode)
 {
-	u16 mode = IOT_READ(inode, i_mode) & S_IFMT;
+	u16 mode = IOT_READ_FAST(inode, i_mode) & S_IFMT;
 
 	if (iot_cfg.sockets && (mode == S_IFSOCK || mode == S_IFIFO))
 		return true;
@@ -86,7 +86,7 @@ struct btrfs_inode___iot {
 
 static __always_inline bool iot_is_btrfs(struct inode *inode)
 {
-	return bpf_core_type_exists(struct btrfs_inode___iot) && IOT_READ(inode, i_sb, s_magic) == BTRFS_MAGIC;
+	return bpf_core_type_exists(struct btrfs_inode___iot) && IOT_READ_FAST(inode, i_sb, s_magic) == BTRFS_MAGIC;
 }
 
 /*
@@ -101,30 +101,30 @@ static __always_inline u32 iot_dev_of(struct inode *inode)
 		struct btrfs_inode___iot *b =
 			(void *)inode - bpf_core_field_offset(struct btrfs_inode___iot, vfs_inode);
 
-		dev = IOT_READ(b, root, anon_dev);
+		dev = IOT_READ_FAST(b, root, anon_dev);
 	}
-	return dev ?: IOT_READ(inode, i_sb, s_dev);
+	return dev ?: IOT_READ_FAST(inode, i_sb, s_dev);
 }
 
 /* The inode in whose pages btrfs has its trees (BTRFS_BTREE_INODE_OBJECTID): no file, and its type is not set. */
 static __always_inline bool iot_has_trees(struct inode *inode)
 {
-	return IOT_READ(inode, i_ino) == 1 && IOT_READ(inode, i_sb, s_magic) == BTRFS_MAGIC;
+	return IOT_READ_FAST(inode, i_ino) == 1 && IOT_READ_FAST(inode, i_sb, s_magic) == BTRFS_MAGIC;
 }
 
 /* Does an inode have data of a file, which is written to a device? btrfs may be on several, and names none. */
 static __always_inline bool iot_is_on_device(struct inode *inode)
 {
-	if ((IOT_READ(inode, i_mode) & S_IFMT) != S_IFREG || iot_has_trees(inode))
+	if ((IOT_READ_FAST(inode, i_mode) & S_IFMT) != S_IFREG || iot_has_trees(inode))
 		return false;
-	return IOT_READ(inode, i_sb, s_bdev) || IOT_READ(inode, i_sb, s_magic) == BTRFS_MAGIC;
+	return IOT_READ_FAST(inode, i_sb, s_bdev) || IOT_READ_FAST(inode, i_sb, s_magic) == BTRFS_MAGIC;
 }
 
 static __always_inline void iot_key_of(struct inode *inode, struct iot_file_key *key)
 {
-	key->ino = IOT_READ(inode, i_ino);
+	key->ino = IOT_READ_FAST(inode, i_ino);
 	key->dev = iot_dev_of(inode);
-	key->generation = IOT_READ(inode, i_generation);
+	key->generation = IOT_READ_FAST(inode, i_generation);
 }
 
 static __always_inline u32 iot_mount_of(struct vfsmount *mnt)
@@ -143,7 +143,7 @@ static __always_inline u64 iot_root_of(struct task_struct *task)
 /* Writes the name of a dentry. */
 static __always_inline long iot_walk_name(struct iot_scratch *out, struct dentry *dentry)
 {
-	const unsigned char *name = IOT_READ(dentry, d_name.name);
+	const unsigned char *name = IOT_READ_FAST(dentry, d_name.name);
 	struct iot_walk *w = &out->walk;
 	u32 pos = w->pos;
 	long n;
@@ -172,9 +172,9 @@ static long iot_walk_step(u64 i, struct iot_scratch **of)
 
 	if (w->dentry == out->root && w->mnt == out->root_mnt)
 		return 1;
-	if (dentry == IOT_READ(mnt, mnt_root)) {
+	if (dentry == IOT_READ_FAST(mnt, mnt_root)) {
 		struct mount *m = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
-		struct mount *up = IOT_READ(m, mnt_parent);
+		struct mount *up = IOT_READ_FAST(m, mnt_parent);
 
 		if (!out->mnt_root) {
 			out->mnt_root = w->dentry;
@@ -182,11 +182,11 @@ static long iot_walk_step(u64 i, struct iot_scratch **of)
 		}
 		if (up == m)
 			return 1;
-		w->dentry = (u64)IOT_READ(m, mnt_mountpoint);
+		w->dentry = (u64)IOT_READ_FAST(m, mnt_mountpoint);
 		w->mnt = (u64)up + bpf_core_field_offset(struct mount, mnt);
 		return 0;
 	}
-	parent = IOT_READ(dentry, d_parent);
+	parent = IOT_READ_FAST(dentry, d_parent);
 	if (iot_walk_name(out, dentry) || parent == dentry) /* in no directory: memfd_create */
 		return 1;
 	w->dentry = (u64)parent;
@@ -197,7 +197,7 @@ static long iot_walk_step(u64 i, struct iot_scratch **of)
 static long iot_walk_on(u64 i, struct iot_scratch **out)
 {
 	struct iot_walk *w = &(*out)->walk;
-	struct dentry *dentry = (void *)w->dentry, *parent = IOT_READ(dentry, d_parent);
+	struct dentry *dentry = (void *)w->dentry, *parent = IOT_READ_FAST(dentry, d_parent);
 
 	if (parent == dentry || iot_walk_name(*out, dentry))
 		return 1;
@@ -338,12 +338,12 @@ struct iot_named {
 
 static long iot_named_step(u64 i, struct iot_named *n)
 {
-	struct dentry *dentry = (void *)n->dentry, *parent = IOT_READ(dentry, d_parent);
+	struct dentry *dentry = (void *)n->dentry, *parent = IOT_READ_FAST(dentry, d_parent);
 
 	if (parent == dentry)
 		return 1;
 	/* The kernel's hash of the name, which it makes together with the directory that the name is in. */
-	n->sum = (n->sum ^ IOT_READ(dentry, d_name.hash_len)) * 0x9e3779b97f4a7c15ULL;
+	n->sum = (n->sum ^ IOT_READ_FAST(dentry, d_name.hash_len)) * 0x9e3779b97f4a7c15ULL;
 	n->dentry = (u64)parent;
 	return 0;
 }

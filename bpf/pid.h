@@ -19,14 +19,14 @@ static __noinline u32 iot_number(struct pid *pid)
 
 static __always_inline u32 iot_tgid_of(struct task_struct *task)
 {
-	if (iot_cfg.pid_level)
+	if (__builtin_expect(iot_cfg.pid_level, 0))
 		return iot_number(IOT_READ(task, signal, pids[PIDTYPE_TGID]));
 	return IOT_READ(task, tgid);
 }
 
 static __always_inline u32 iot_tid_of(struct task_struct *task)
 {
-	if (iot_cfg.pid_level)
+	if (__builtin_expect(iot_cfg.pid_level, 0))
 		return iot_number(IOT_READ(task, thread_pid));
 	return IOT_READ(task, pid);
 }
@@ -34,14 +34,14 @@ static __always_inline u32 iot_tid_of(struct task_struct *task)
 /* Of the current task. */
 static __always_inline u32 iot_tgid(void)
 {
-	if (iot_cfg.pid_level)
+	if (__builtin_expect(iot_cfg.pid_level, 0))
 		return iot_tgid_of(bpf_get_current_task_btf());
 	return bpf_get_current_pid_tgid() >> 32;
 }
 
 static __always_inline u32 iot_tid(void)
 {
-	if (iot_cfg.pid_level)
+	if (__builtin_expect(iot_cfg.pid_level, 0))
 		return iot_tid_of(bpf_get_current_task_btf());
 	return bpf_get_current_pid_tgid();
 }

@@ -47,7 +47,7 @@ static __always_inline void iot_is_about(struct iot_syscall *e, struct inode *in
 /* The file that a call is about; false when it is one that is left out. */
 static __always_inline bool iot_about_file(struct iot_frame *f, struct file *file)
 {
-	struct inode *inode = IOT_READ(file, f_inode);
+	struct inode *inode = IOT_READ_FAST(file, f_inode);
 	struct iot_file_key key = {};
 
 	if (!iot_file_wanted(inode))
@@ -57,7 +57,7 @@ static __always_inline bool iot_about_file(struct iot_frame *f, struct file *fil
 	f->ino = key.ino;
 	f->dev = key.dev;
 	f->generation = key.generation;
-	if (IOT_READ(file, f_flags) & O_DIRECT)
+	if (IOT_READ_FAST(file, f_flags) & O_DIRECT)
 		f->bits |= IOT_F_DIRECT;
 	return true;
 }

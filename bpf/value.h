@@ -109,9 +109,9 @@ static __always_inline bool iot_file_pos(struct iot_frame *f, s64 ret, u64 *out)
 {
 	struct file *file = (void *)f->file;
 
-	if (!file || iot_streams(IOT_READ(file, f_inode)))
+	if (!file || iot_streams(IOT_READ_FAST(file, f_inode)))
 		return false;
-	*out = IOT_READ(file, f_pos) - (ret > 0 ? ret : 0);
+	*out = IOT_READ_FAST(file, f_pos) - (ret > 0 ? ret : 0);
 	return true;
 }
 

@@ -33,16 +33,16 @@ __noinline int iot_about(struct iot_spec *s, struct iot_frame *f)
 	case IOT_ABOUT_KIOCB: {
 		struct kiocb *io = (void *)f->a[0];
 
-		file = IOT_READ(io, ki_filp);
+		file = IOT_READ_FAST(io, ki_filp);
 		iter = (void *)f->a[1];
-		from = IOT_READ(io, ki_pos);
+		from = IOT_READ_FAST(io, ki_pos);
 		known = true;
 		break;
 	}
 	case IOT_ABOUT_PATH: {
 		struct path *path = (void *)f->a[0];
 
-		dentry = IOT_READ(path, dentry);
+		dentry = IOT_READ_FAST(path, dentry);
 		break;
 	}
 	case IOT_ABOUT_DENTRY:
@@ -53,13 +53,13 @@ __noinline int iot_about(struct iot_spec *s, struct iot_frame *f)
 		break;
 	}
 	if (iter)
-		len = IOT_READ(iter, count);
+		len = IOT_READ_FAST(iter, count);
 	if (file) {
-		inode = IOT_READ(file, f_inode);
-		if (IOT_READ(file, f_flags) & O_DIRECT)
+		inode = IOT_READ_FAST(file, f_inode);
+		if (IOT_READ_FAST(file, f_flags) & O_DIRECT)
 			f->bits |= IOT_F_DIRECT;
 	} else if (dentry) {
-		inode = IOT_READ(dentry, d_inode);
+		inode = IOT_READ_FAST(dentry, d_inode);
 	}
 	if (inode) {
 		iot_key_of(inode, &key);
