@@ -1,5 +1,6 @@
 //! Batches that a thread decodes while the ones before are taken.
 
+use std::collections::VecDeque;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Builder};
@@ -18,32 +19,57 @@ pub fn decoder() -> Builder {
 /// started (a limit on processes or memory), each is decoded when it is asked for.
 pub fn ahead<V: Send>(
     thread: Builder,
-    next: impl FnMut() -> Result<Option<V>> + Send,
-    take: &mut impl FnMut(Result<Option<V>>) -> Result<bool>,
+    mut next: impl FnMut() -> Result<Option<V>> + Send,
+    take: &mut dyn FnMut(Result<Option<V>>) -> Result<bool>,
+) -> Result<()> {
+    let decoded = Mutex::new(VecDeque::new());
+    let queue = || decoded.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut decode = || {
+        let batch = next();
+        let more = matches!(batch, Ok(Some(_)));
+        queue().push_back(batch);
+        more
+    };
+    let mut take = || {
+        let batch = queue().pop_front();
+        batch.map_or(Ok(false), &mut *take)
+    };
+    alternate(thread, &mut decode, &mut take)
+}
+
+/// Calls `take` once after each call of `decode`, which a thread calls ahead of it; both return whether there is more. A thread
+/// and a channel for each kind of rows would be a twentieth of the program.
+fn alternate(
+    thread: Builder,
+    decode: &mut (dyn FnMut() -> bool + Send),
+    take: &mut dyn FnMut() -> Result<bool>,
 ) -> Result<()> {
     // A thread that does not start takes with it what it was given.
-    let next = Mutex::new(Some(next));
-    let claim = || next.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let decode = Mutex::new(Some(decode));
+    let claim = || decode.lock().unwrap_or_else(PoisonError::into_inner).take();
     thread::scope(|scope| {
         let (sender, batches) = sync_channel(AHEAD);
-        let decode = move || {
-            let Some(mut next) = claim() else { return };
+        let run = move || {
+            let Some(decode) = claim() else { return };
             loop {
-                let batch = next();
-                let more = matches!(batch, Ok(Some(_)));
+                let more = decode();
                 // Nobody takes any more after an error of the one who takes them.
-                if sender.send(batch).is_err() || !more {
+                if sender.send(()).is_err() || !more {
                     break;
                 }
             }
         };
-        if thread.spawn_scoped(scope, decode).is_err() {
-            let Some(mut next) = claim() else { return Ok(()) };
-            while take(next())? {}
-            return Ok(());
+        if thread.spawn_scoped(scope, run).is_err() {
+            let Some(decode) = claim() else { return Ok(()) };
+            loop {
+                decode();
+                if !take()? {
+                    return Ok(());
+                }
+            }
         }
-        for batch in batches {
-            if !take(batch)? {
+        for () in batches {
+            if !take()? {
                 break;
             }
         }

@@ -203,7 +203,7 @@ impl Dataset {
     /// # Errors
     /// Only those of `each`, which end the reading.
     pub fn rows<T: Table>(&self, mut each: impl FnMut(T) -> Result<()>) -> Result<()> {
-        self.read(Ok, &mut each)
+        self.read(&Ok, &mut each)
     }
 
     /// Calls `each` with every row of the row groups that may hold values of this column in this range; the others are not
@@ -218,7 +218,7 @@ impl Dataset {
         mut each: impl FnMut(T) -> Result<()>,
     ) -> Result<()> {
         let overlaps = |min, max| min < range.end && max >= range.start;
-        self.read(|builder| only_groups(builder, column, overlaps), &mut each)
+        self.read(&|builder| only_groups(builder, column, overlaps), &mut each)
     }
 
     /// Calls `each` with every span of the trees of these roots. Row groups and rows of other roots are not decoded.
@@ -239,7 +239,7 @@ impl Dataset {
 
     fn of_roots<T: Table>(&self, roots: &BTreeSet<i64>, mut each: impl FnMut(T) -> Result<()>) -> Result<()> {
         let roots = Arc::new(roots.clone());
-        self.read(|builder| only_roots(builder, &roots), &mut each)
+        self.read(&|builder| only_roots(builder, &roots), &mut each)
     }
 
     /// The entities of a table, by id: the last row of each.
@@ -266,27 +266,27 @@ impl Dataset {
     /// # Errors
     /// Only those of `each`, which end the reading.
     pub fn batches(&self, table: &str, mut each: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
-        self.decode(table, Ok, |batch| Ok(batch.clone()), &mut each)
+        self.decode(table, &Ok, |batch| Ok(batch.clone()), &mut each)
     }
 
     fn read<T: Table>(
         &self,
-        select: impl Fn(Builder) -> Result<Builder>,
+        select: Select<'_>,
         each: &mut impl FnMut(T) -> Result<()>,
     ) -> Result<()> {
         self.decode(T::NAME, select, T::decode, &mut |rows: Vec<T>| rows.into_iter().try_for_each(&mut *each))
     }
 
-    /// Decodes the batches of a table's parts.
+    /// Decodes the batches of a table's parts. It is compiled once for each table, not for each place where one is read.
     fn decode<V: Send>(
         &self,
         table: &str,
-        select: impl Fn(Builder) -> Result<Builder>,
-        decode: impl Fn(&RecordBatch) -> Result<V> + Sync,
-        each: &mut impl FnMut(V) -> Result<()>,
+        select: Select<'_>,
+        decode: fn(&RecordBatch) -> Result<V>,
+        each: &mut dyn FnMut(V) -> Result<()>,
     ) -> Result<()> {
         for part in self.parts.iter().filter(|part| part.table == table) {
-            let mut reader = match self.reader(part, &select) {
+            let mut reader = match self.reader(part, select) {
                 Ok(opened) => opened,
                 Err(error) if self.is_replaced(part, &error) => continue,
                 Err(error) => {
@@ -303,15 +303,15 @@ impl Dataset {
                 }
             };
             if part.rows > bounds::BATCH_ROWS as u64 {
-                ahead(decoder(), || reader.next(&decode), &mut take)?;
+                ahead(decoder(), || reader.next(decode), &mut take)?;
             } else {
-                while take(reader.next(&decode))? {}
+                while take(reader.next(decode))? {}
             }
         }
         Ok(())
     }
 
-    fn reader(&self, part: &Part, select: impl Fn(Builder) -> Result<Builder>) -> Result<Reader> {
+    fn reader(&self, part: &Part, select: Select<'_>) -> Result<Reader> {
         let file = OsFile::open(self.path.join(&part.name))?;
         let known = self.batches.borrow().get(&part.name).copied();
         let (reader, left, rows) = guarded(|| {
@@ -353,6 +353,9 @@ impl Dataset {
         self.warnings.borrow_mut().insert(Warning { file: file.to_owned(), why });
     }
 }
+
+/// Restricts what is read of a part.
+type Select<'a> = &'a dyn Fn(Builder) -> Result<Builder>;
 
 /// What the footer of a part gives.
 struct PartMetadata {
@@ -407,7 +410,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn next<V>(&mut self, decode: &impl Fn(&RecordBatch) -> Result<V>) -> Result<Option<V>> {
+    fn next<V>(&mut self, decode: fn(&RecordBatch) -> Result<V>) -> Result<Option<V>> {
         guarded(|| {
             let Some(batch) = self.reader.next() else { return Ok(None) };
             let batch = batch?;
