@@ -3,6 +3,7 @@
 //! The file is untrusted text: nothing in it may do more than make an error, which names file, line and key.
 
 use crate::cli::Cli;
+use crate::cli::trigger::Trigger;
 use crate::usage::hint;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
@@ -55,6 +56,8 @@ fn agreeing(cli: Cli) -> Result<Cli, Wrong> {
     let several = args.flight.flight.is_some() || args.rotate.is_wanted();
     let why = if !args.detail.is_empty() && !args.aggregates() {
         "--detail chooses the calls that are recorded besides sums; with --aggregate=no all are"
+    } else if args.baseline.is_none() && args.flight.trigger.iter().any(|t| matches!(t, Trigger::VerySlow(_))) {
+        "--trigger very-slow compares calls with those of earlier runs: add --baseline"
     } else if args.output_args.report.is_some() && several && !args.show.batch {
         "--report: --flight and datasets that follow each other have no report at the end; `iotrace-bpf report DIR` makes one"
     } else {
@@ -161,8 +164,10 @@ impl Options<'_> {
             |at: Range<usize>, expected: &str| Err(self.file.error(Some(at), format!("{key}: expected {expected}")));
         let at = value.span();
         match (arg.get_action(), value.get_ref()) {
-            (ArgAction::SetTrue, DeValue::Boolean(false)) => Ok(Vec::new()),
-            (ArgAction::SetTrue, DeValue::Boolean(true)) => {
+            (action, DeValue::Boolean(on)) if matches!(action, ArgAction::SetTrue) || stands_alone(arg) => {
+                if !on {
+                    return Ok(Vec::new());
+                }
                 Ok(vec![Given { key: key.to_owned(), value: String::new(), at, argument: format!("--{key}") }])
             }
             (ArgAction::SetTrue, _) => wrong(at, "true or false"),
@@ -212,6 +217,12 @@ impl Options<'_> {
     }
 }
 
+/// Is it on without a value? What takes `yes` or `no` gets that.
+fn stands_alone(arg: &Arg) -> bool {
+    let is_optional = arg.get_num_args().is_some_and(|range| range.takes_values() && range.min_values() == 0);
+    is_optional && arg.get_value_names().is_none_or(|names| names.iter().all(|name| name != YES_OR_NO))
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -245,6 +256,8 @@ mod tests {
         assert_eq!((args.sockets, args.force, args.aggregate), (true, false, Some(false)));
         assert_eq!(parsed(&[], "aggregate = true\npid = 1").unwrap().record.aggregate, Some(true));
         assert_eq!(args.output, Some(PathBuf::from("out dir")));
+        let baseline = |value: &str| parsed(&[], &format!("pid = 1\nbaseline = {value}")).unwrap().record.baseline;
+        assert_eq!(["false", "true", "'b.json'"].map(baseline), [None, Some(None), Some(Some("b.json".into()))]);
         assert_eq!(args.pid, [17, 18]);
         assert_eq!(args.added.probes, [PathBuf::from("a.toml")]);
         assert_eq!(args.added.phase.len(), 2);

@@ -3,6 +3,8 @@
 //! A power of two is cut into `2^BITS` equal sub-buckets; values below `2^BITS` have a bucket each. A bucket is
 //! therefore at most `1 / 2^BITS` of its lower bound wide, and its middle is within [`error`] of every value in it.
 
+use serde::{Deserialize, Serialize};
+
 /// Sub-bucket bits of the `hist` table: 4 sub-buckets to a power of two, error at most 1/8.
 pub const TABLE_BITS: u32 = 2;
 /// Sub-bucket bits behind the percentiles of the report: 32 sub-buckets to a power of two, error at most 1/64.
@@ -23,10 +25,15 @@ pub const fn bucket<const BITS: u32>(value: u64) -> usize {
     ((shift as usize + 1) << BITS) + ((value >> shift) - linear) as usize
 }
 
+/// How many buckets there are.
+const fn buckets<const BITS: u32>() -> usize {
+    (65 - BITS as usize) << BITS
+}
+
 /// The least and the greatest value of a bucket. Numbers past the last bucket give the last bucket.
 pub const fn bounds<const BITS: u32>(bucket: usize) -> (u64, u64) {
     let linear = 1u64 << BITS;
-    let last = ((64 - BITS as usize) << BITS) + linear as usize - 1;
+    let last = buckets::<BITS>() - 1;
     let bucket = if bucket > last { last } else { bucket };
     if bucket < 2 * linear as usize {
         return (bucket as u64, bucket as u64);
@@ -42,15 +49,16 @@ pub const fn bucket_of(value: i64) -> i16 {
 }
 
 /// Number of buckets of the `hist` table.
-pub const BUCKETS: usize = (65 - TABLE_BITS as usize) << TABLE_BITS;
+pub const BUCKETS: usize = buckets::<TABLE_BITS>();
 
 /// The least and the greatest value of a bucket of the `hist` table.
 pub const fn bucket_bounds(number: i16) -> (u64, u64) {
     bounds::<TABLE_BITS>(if number < 0 { 0 } else { number as usize })
 }
 
-/// Counts by bucket. Grows to the highest bucket used: at most `(65 - BITS) * 2^BITS` counters.
-#[derive(Debug, Clone, Default)]
+/// Counts by bucket; in files a list of the buckets that have some. Grows to the highest bucket used: at most `(65 - BITS) * 2^BITS` counters.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<(usize, u64)>", into = "Vec<(usize, u64)>")]
 pub struct Histogram<const BITS: u32> {
     counts: Vec<u64>,
     total: u64,
@@ -64,7 +72,10 @@ impl<const BITS: u32> Histogram<BITS> {
 
     /// Counts a value `n` times.
     pub fn add_n(&mut self, value: i64, n: u64) {
-        let at = bucket::<BITS>(value.max(0) as u64);
+        self.add_to(bucket::<BITS>(value.max(0) as u64), n);
+    }
+
+    fn add_to(&mut self, at: usize, n: u64) {
         if at >= self.counts.len() {
             self.counts.resize(at + 1, 0);
         }
@@ -83,17 +94,51 @@ impl<const BITS: u32> Histogram<BITS> {
         self.total = self.total.saturating_add(other.total);
     }
 
+    /// How many were counted.
+    pub const fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Forgets half of each count.
+    pub fn halve(&mut self) {
+        self.counts.iter_mut().for_each(|n| *n /= 2);
+        self.total = self.counts.iter().fold(0, |sum, n| sum.saturating_add(*n));
+    }
+
     /// The nearest-rank quantile (the least value that at least `q` of all values do not exceed), as the middle of
     /// its bucket: within [`error`] of the exact one. `None` when empty.
     pub fn quantile(&self, q: f64) -> Option<u64> {
+        let (low, high) = self.quantile_bounds(q)?;
+        Some(low + (high - low) / 2)
+    }
+
+    /// The least and the greatest value of the bucket that has it.
+    pub fn quantile_bounds(&self, q: f64) -> Option<(u64, u64)> {
         let rank = ((self.total as f64 * q).ceil() as u64).clamp(1, self.total.max(1));
         let mut seen = 0_u64;
         let at = self.counts.iter().position(|n| {
             seen = seen.saturating_add(*n);
             seen >= rank
         })?;
-        let (low, high) = bounds::<BITS>(at);
-        Some(low + (high - low) / 2)
+        Some(bounds::<BITS>(at))
+    }
+}
+
+/// The buckets that have some, with their counts.
+impl<const BITS: u32> From<Histogram<BITS>> for Vec<(usize, u64)> {
+    fn from(histogram: Histogram<BITS>) -> Self {
+        histogram.counts.into_iter().enumerate().filter(|(_, n)| *n > 0).collect()
+    }
+}
+
+/// Those past the last bucket are left out.
+impl<const BITS: u32> From<Vec<(usize, u64)>> for Histogram<BITS> {
+    fn from(counts: Vec<(usize, u64)>) -> Self {
+        let mut histogram = Self::default();
+        for (at, n) in counts.into_iter().filter(|(at, _)| *at < buckets::<BITS>()) {
+            histogram.add_to(at, n);
+        }
+        histogram
     }
 }
 
@@ -129,6 +174,21 @@ mod tests {
         assert_eq!(h.quantile(0.5), None);
         (1..=10).for_each(|v| h.add(v));
         assert_eq!([0.0, 0.5, 0.51, 0.99, 1.0].map(|q| h.quantile(q)), [1, 5, 6, 10, 10].map(Some));
+    }
+
+    #[test]
+    fn files_have_the_buckets_that_were_used() {
+        let mut h = Histogram::<REPORT_BITS>::default();
+        h.add_n(3, 2);
+        h.add(1000);
+        let text = serde_json::to_string(&h).unwrap();
+        assert_eq!(text, format!("[[3,2],[{},1]]", bucket::<REPORT_BITS>(1000)));
+        assert_eq!(serde_json::from_str::<Histogram<REPORT_BITS>>(&text).unwrap(), h);
+        let strange: Histogram<REPORT_BITS> =
+            serde_json::from_str("[[3,1],[18446744073709551615,5],[1920,7]]").unwrap();
+        assert_eq!((strange.total(), strange.quantile(1.0)), (1, Some(3)));
+        h.halve();
+        assert_eq!((h.total(), h.quantile(1.0), h.quantile_bounds(0.5)), (1, Some(3), Some((3, 3))));
     }
 
     proptest! {

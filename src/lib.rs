@@ -1,6 +1,7 @@
 //! Sees what a program's I/O really does, through every layer at once.
 
 pub mod analysis;
+pub mod baseline;
 pub mod batch;
 pub mod catalog;
 pub mod cli;
@@ -29,6 +30,7 @@ pub mod rules;
 pub mod runs;
 mod skel;
 pub mod sql;
+mod state;
 pub mod sudo;
 pub mod summary;
 pub mod text;

@@ -15,5 +15,6 @@ pub mod lookups;
 pub mod nesting;
 pub mod only;
 pub mod parallel;
+pub mod speed;
 pub mod trace;
 pub mod transfers;

@@ -135,6 +135,12 @@ pub struct RecordArgs {
     /// 10%, 0.1; none: keep every call.
     #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = budget, help_heading = COST)]
     pub max_overhead: Budget,
+    /// Compare calls with those of earlier runs, and learn
+    ///
+    /// Each call is very fast, fast, normal, slow or very slow against calls like it in the runs before that had this option:
+    /// `spans.speed`, `report --section speed`. The runs are kept in FILE, or in the user's state folder.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, help_heading = RECORDED, hide_short_help = true)]
+    pub baseline: Option<Option<PathBuf>>,
     /// Calls on sockets and pipes, too
     #[arg(long, help_heading = RECORDED, hide_short_help = true)]
     pub sockets: bool,
@@ -247,7 +253,8 @@ pub struct FlightArgs {
     /// Besides SIGUSR2: slow=TIME or slow=LAYER:TIME (a call took that long), error or
     /// error=NAME (EIO: a call failed so), stuck=TIME (a call has not returned for that long), crash (a signal ended a
     /// process), finding (a rule found something that it had not found before, of at least 5% of the last minute),
-    /// finding=RULE or finding=critical.
+    /// finding=RULE or finding=critical, very-slow=TIME (with --baseline: a call took that long, and was very slow against
+    /// earlier runs).
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "flight", hide_short_help = true)]
     pub trigger: Vec<Trigger>,
 }

@@ -19,6 +19,8 @@ pub enum Trigger {
     Stuck(Duration),
     /// A signal ended a process.
     Crash,
+    /// A call took that long, and was very slow against those of earlier runs.
+    VerySlow(Duration),
     /// A rule found something that it had not found before.
     Finding(Which),
 }
@@ -45,13 +47,14 @@ impl FromStr for Trigger {
                 })
             }
             ("stuck", Some(time)) => Ok(Self::Stuck(crate::cli::duration(time)?)),
+            ("very-slow", Some(time)) => Ok(Self::VerySlow(crate::cli::duration(time)?)),
             ("crash", None) => Ok(Self::Crash),
             ("finding", None) => Ok(Self::Finding(Which::Severity(Severity::Warn))),
             ("finding", Some(which)) => Ok(Self::Finding(crate::cli::which(which)?)),
             _ => Err(format!(
                 "triggers are: slow=TIME, slow=LAYER:TIME, error, error=NAME, stuck=TIME, crash, finding, \
-                 finding=RULE, finding=critical{}",
-                hint(name, ["slow", "error", "stuck", "crash", "finding"])
+                 finding=RULE, finding=critical, very-slow=TIME{}",
+                hint(name, ["slow", "error", "stuck", "crash", "finding", "very-slow"])
             )),
         }
     }

@@ -2585,6 +2585,93 @@ ORDER BY
   t.layer NULLS LAST,
   t.op NULLS LAST;
 
+CREATE OR REPLACE TEMPORARY VIEW v_speed AS
+WITH compared AS (
+  SELECT
+    layer,
+    op,
+    COUNT(*) AS calls,
+    COUNT(speed) AS compared,
+    CAST(COALESCE(SUM(net_ns) FILTER(WHERE
+      NOT speed IS NULL), 0) AS BIGINT) AS time_ns,
+    CAST(COALESCE(SUM(usual_ns), 0) AS BIGINT) AS usual_ns,
+    COUNT(*) FILTER(WHERE
+      speed = 'very slow') AS very_slow_calls,
+    CAST(COALESCE(SUM(net_ns) FILTER(WHERE
+      speed = 'very slow'), 0) AS BIGINT) AS very_slow_ns,
+    COUNT(*) FILTER(WHERE
+      speed = 'slow') AS slow_calls,
+    CAST(COALESCE(SUM(net_ns) FILTER(WHERE
+      speed = 'slow'), 0) AS BIGINT) AS slow_ns,
+    COUNT(*) FILTER(WHERE
+      speed = 'normal') AS normal_calls,
+    CAST(COALESCE(SUM(net_ns) FILTER(WHERE
+      speed = 'normal'), 0) AS BIGINT) AS normal_ns,
+    COUNT(*) FILTER(WHERE
+      speed = 'fast') AS fast_calls,
+    CAST(COALESCE(SUM(net_ns) FILTER(WHERE
+      speed = 'fast'), 0) AS BIGINT) AS fast_ns,
+    COUNT(*) FILTER(WHERE
+      speed = 'very fast') AS very_fast_calls,
+    CAST(COALESCE(SUM(net_ns) FILTER(WHERE
+      speed = 'very fast'), 0) AS BIGINT) AS very_fast_ns
+  FROM spans
+  WHERE
+    layer_top AND layer <> 'app' AND flags & 576 = 0
+  GROUP BY
+    layer,
+    op
+), earlier AS (
+  SELECT
+    label,
+    CAST(SUM(value) AS BIGINT) AS earlier_calls
+  FROM metrics
+  WHERE
+    name = 'earlier_calls'
+  GROUP BY
+    label
+)
+SELECT
+  c.layer,
+  c.op,
+  c.calls,
+  e.earlier_calls,
+  c.compared,
+  c.time_ns,
+  c.usual_ns,
+  c.time_ns - c.usual_ns AS extra_ns,
+  c.very_slow_calls,
+  c.very_slow_ns,
+  c.slow_calls,
+  c.slow_ns,
+  c.normal_calls,
+  c.normal_ns,
+  c.fast_calls,
+  c.fast_ns,
+  c.very_fast_calls,
+  c.very_fast_ns,
+  CONCAT_WS(
+    ', ',
+    CASE
+      WHEN c.very_slow_calls > 2 AND 10 * c.very_slow_calls > c.compared
+      THEN 'slow'
+    END,
+    CASE
+      WHEN c.very_fast_calls > 2 AND 10 * c.very_fast_calls > c.compared
+      THEN 'fast'
+    END,
+    CASE WHEN c.calls > 2 * e.earlier_calls THEN 'many' END
+  ) AS unusual
+FROM compared AS c
+LEFT JOIN earlier AS e
+  ON e.label = c.layer || ' ' || c.op
+WHERE
+  c.compared > 0 OR NOT e.earlier_calls IS NULL
+ORDER BY
+  ABS(c.time_ns - c.usual_ns) DESC,
+  ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), c.layer) NULLS LAST,
+  c.op NULLS LAST;
+
 CREATE OR REPLACE TEMPORARY VIEW v_composition AS
 WITH numbered AS (
   SELECT

@@ -755,6 +755,30 @@ CREATE OR REPLACE VIEW v_slow_stacks AS
   WHERE t.nth = 1
   GROUP BY t.host, t.layer, t.op, s.frames ORDER BY time_ns DESC, t.host, t.layer, t.op;
 
+-- Functions against earlier runs (--baseline): outermost calls by class, how long as many took in earlier runs, and the most
+-- calls of the function in any of the last runs. Of those like which there were enough: all but the numbers of calls. unusual:
+-- more than a tenth are very slow, or very fast, where a hundredth is usual; more than twice as many calls.
+CREATE OR REPLACE VIEW v_speed AS
+  WITH compared AS (
+    SELECT layer, op, count(*) AS calls, count(speed) AS compared, coalesce(sum(net_ns) FILTER (speed IS NOT NULL), 0)::BIGINT AS time_ns,
+           coalesce(sum(usual_ns), 0)::BIGINT AS usual_ns,
+           count(*) FILTER (speed = 'very slow') AS very_slow_calls, coalesce(sum(net_ns) FILTER (speed = 'very slow'), 0)::BIGINT AS very_slow_ns,
+           count(*) FILTER (speed = 'slow') AS slow_calls, coalesce(sum(net_ns) FILTER (speed = 'slow'), 0)::BIGINT AS slow_ns,
+           count(*) FILTER (speed = 'normal') AS normal_calls, coalesce(sum(net_ns) FILTER (speed = 'normal'), 0)::BIGINT AS normal_ns,
+           count(*) FILTER (speed = 'fast') AS fast_calls, coalesce(sum(net_ns) FILTER (speed = 'fast'), 0)::BIGINT AS fast_ns,
+           count(*) FILTER (speed = 'very fast') AS very_fast_calls, coalesce(sum(net_ns) FILTER (speed = 'very fast'), 0)::BIGINT AS very_fast_ns
+    FROM spans WHERE layer_top AND layer <> 'app' AND flags & 576 = 0 GROUP BY layer, op),
+  earlier AS (SELECT label, sum(value)::BIGINT AS earlier_calls FROM metrics WHERE name = 'earlier_calls' GROUP BY label)
+  SELECT c.layer, c.op, c.calls, e.earlier_calls, c.compared, c.time_ns, c.usual_ns, c.time_ns - c.usual_ns AS extra_ns,
+         c.very_slow_calls, c.very_slow_ns, c.slow_calls, c.slow_ns, c.normal_calls, c.normal_ns, c.fast_calls, c.fast_ns,
+         c.very_fast_calls, c.very_fast_ns,
+         concat_ws(', ', CASE WHEN c.very_slow_calls > 2 AND 10 * c.very_slow_calls > c.compared THEN 'slow' END,
+                   CASE WHEN c.very_fast_calls > 2 AND 10 * c.very_fast_calls > c.compared THEN 'fast' END,
+                   CASE WHEN c.calls > 2 * e.earlier_calls THEN 'many' END) AS unusual
+  FROM compared c LEFT JOIN earlier e ON e.label = c.layer || ' ' || c.op
+  WHERE c.compared > 0 OR e.earlier_calls IS NOT NULL
+  ORDER BY abs(c.time_ns - c.usual_ns) DESC, layer_rank(c.layer), c.op;
+
 -- How long each layer takes the program (IOPro's composition): times of parts one after the other are added, of parts
 -- side by side the longest counts, and throughputs of parts side by side are added. Parts are what one thread does in a
 -- layer, each moment once, and what one device does. A collective call is one operation of all ranks, which ends for

@@ -119,6 +119,7 @@ pub struct Counts {
     /// By file id. Ids are dense.
     files: Vec<FsIx>,
     scopes: HashMap<i32, &'static str>,
+    speeds: BTreeMap<(Layer, &'static str, &'static str), u64>,
     /// Requests come in sums.
     summed: bool,
     pub tracing: Tracing,
@@ -206,6 +207,9 @@ impl Counts {
         if span.layer_top {
             let op = self.ops.entry((span.layer, span.op, fs)).or_default();
             op.durations.add(span.net_ns());
+        }
+        if let Some(speed) = span.speed {
+            *self.speeds.entry((span.layer, span.op, speed)).or_default() += 1;
         }
         self.add(span.layer, span.op, span.kind, fs, &sums);
     }
@@ -318,6 +322,11 @@ impl Counts {
         let mut ops: Vec<_> = self.ops.iter().map(of).collect();
         ops.sort_by_key(|(layer, name, fs, _)| (*layer, *name, *fs));
         ops
+    }
+
+    /// Calls by layer, operation and class against earlier runs.
+    pub fn speeds(&self) -> impl Iterator<Item = (Layer, &'static str, &'static str, u64)> {
+        self.speeds.iter().map(|((layer, op, speed), n)| (*layer, *op, *speed, *n))
     }
 
     /// Bytes read and written.

@@ -12,7 +12,7 @@ use crate::vocabulary::Layer;
 type Samples = fn(&mut Text, &Page);
 
 /// All of them, in the order in which they are served.
-pub static ALL: [(Family, Samples); 39] = [
+pub static ALL: [(Family, Samples); 40] = [
     (family("iotrace_build", Type::Info, "", "version, node", "The tracer, and the name of its node"), |t, p| {
         t.sample(&[("version", env!("CARGO_PKG_VERSION")), ("node", &p.own.node)], 1);
     }),
@@ -40,6 +40,20 @@ pub static ALL: [(Family, Samples); 39] = [
             "Exclusive time of all calls, outermost or not: their durations less what traced calls inside them cover. Adds up over layers",
         ),
         samples::op_self,
+    ),
+    (
+        family(
+            "iotrace_op_speed",
+            Type::Counter,
+            "",
+            "layer, op, speed",
+            "With --baseline: calls by class against calls like them in earlier runs, very slow to very fast",
+        ),
+        |t, p| {
+            for (layer, op, speed, n) in p.counts.speeds() {
+                t.sample(&[("layer", layer.name()), ("op", op), ("speed", speed)], n);
+            }
+        },
     ),
     (
         family(

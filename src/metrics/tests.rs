@@ -121,7 +121,7 @@ fn counts() -> Counts {
     counts.push(&[
         mount(7, "local"),
         // The file comes after its calls, as the correlator has it.
-        Row::Span(Box::new(moved("read", Kind::Read, 3, 100))),
+        Row::Span(Box::new(Span { speed: Some("very slow"), ..moved("read", Kind::Read, 3, 100) })),
         Row::Span(Box::new(Span { errno: 5, bytes: None, ..moved("read", Kind::Read, 3, 0) })),
         Row::Span(Box::new(Span { layer_top: false, errno: 5, ..moved("read", Kind::Read, 3, 1000) })),
         Row::Span(Box::new(moved("write", Kind::Write, 3, 50))),
@@ -146,7 +146,7 @@ fn counts() -> Counts {
         request(1, Some("vda"), "read", 4096, None),
     ]);
     counts.push(&[
-        Row::Span(Box::new(moved("read", Kind::Read, 3, 1))),
+        Row::Span(Box::new(Span { speed: Some("very slow"), ..moved("read", Kind::Read, 3, 1) })),
         // Of a file that is not known to be on a mount.
         file(4, "ext4", None),
         Row::Span(Box::new(moved("read", Kind::Read, 4, 10))),
@@ -231,6 +231,7 @@ fn every_call_request_loss_and_verdict_counts_once() {
     is(&format!("iotrace_bytes_total{{layer=\"syscall\",direction=\"write\",{ext4}}}"), "50");
     is("iotrace_bytes_total{layer=\"syscall\",direction=\"read\",fs=\"ext4\"}", "10");
     is("iotrace_op_duration_seconds_count{layer=\"hdf5\",op=\"H5Dread\"}", "1");
+    is("iotrace_op_speed_total{layer=\"syscall\",op=\"read\",speed=\"very slow\"}", "2");
     is("iotrace_bytes_total{layer=\"hdf5\",direction=\"read\"}", "0");
     is("iotrace_op_duration_seconds_count{layer=\"block\",op=\"read\",device=\"vda\"}", "2");
     is("iotrace_op_duration_seconds_sum{layer=\"block\",op=\"read\",device=\"vda\"}", "0.004000000");

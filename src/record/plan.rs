@@ -63,6 +63,12 @@ impl Plan {
                  --system add -o DIR"
             );
         }
+        if args.baseline.is_some() && args.aggregates() {
+            usage::bail!(
+                "--baseline needs calls that are recorded one by one: leave out --aggregate and --detail; with --system add -o \
+                 DIR"
+            );
+        }
         let targets = Targets::new(args)?;
         let keeps = args.flight.flight.is_some();
         let rotation = if keeps { None } else { Rotation::wanted(args.rotate)? };

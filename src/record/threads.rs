@@ -1,5 +1,6 @@
 //! The threads of a trace: one reads the rings, one works on their records, others sample, serve and show.
 
+use crate::baseline::Baseline;
 use crate::catalog::Row;
 use crate::cli::RecordArgs;
 use crate::correlate::Config;
@@ -118,6 +119,7 @@ impl Setup<'_> {
             triggers: args.flight.trigger.clone(),
             chooser,
             ahead,
+            baseline: self.baseline(),
             alarm: alarm.clone(),
             notices: notices.clone(),
             inbox,
@@ -126,6 +128,12 @@ impl Setup<'_> {
         let sums = if self.options.aggregate { Some(self.sums(session, notes.clone())?) } else { None };
         let threads = Threads { control, drain, worker, viewer, display, served };
         Ok((threads, Feeds { notes, sender, gauges, sampler: Some(sampler), sums, stacks, alarm }, stop))
+    }
+
+    /// What calls are compared with. Without it a run is what it is otherwise.
+    fn baseline(&self) -> Option<Baseline> {
+        let opened = Baseline::open(self.args.baseline.clone()?);
+        opened.inspect_err(|why| self.notices.note(&format!("calls are not compared with earlier runs: {why:#}"))).ok()
     }
 
     fn config(&self, specs: Vec<Row>) -> Config {

@@ -72,6 +72,9 @@ pub struct Span {
     pub async_id: Option<i64>,
     pub coll_id: Option<i64>,
     pub stack_id: Option<i32>,
+    /// Its class against calls like it in earlier runs, and how long these took on average.
+    pub speed: Option<&'static str>,
+    pub usual_ns: Option<i64>,
 }
 
 /// Parts of the time of a call: columns of `spans` without `_ns`, for people; the last one is what none of them explains.
@@ -144,6 +147,8 @@ impl Span {
             async_id: None,
             coll_id: None,
             stack_id: None,
+            speed: None,
+            usual_ns: None,
         }
     }
 

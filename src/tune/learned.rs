@@ -2,19 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
 
 use crate::export::as_invoking_user;
 use crate::export::programs::program;
-use crate::loader::processes::users;
-use crate::sudo::invoking_user;
+use crate::state;
 use crate::text::{percent, quoted, time};
 use crate::tune::facts::ahead_file;
 use crate::tune::settings::Settings;
@@ -41,18 +37,9 @@ pub struct Learned {
     pub at_ns: i64,
 }
 
-/// Where it is kept for the user who called sudo, or who runs this program (XDG Base Directory Specification 0.8).
+/// Where it is kept.
 fn directory() -> Option<PathBuf> {
-    let of_home = |home: PathBuf| home.join(".local/state");
-    let own = || {
-        let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        named("XDG_STATE_HOME").or_else(|| named("HOME").map(of_home))
-    };
-    let state = match invoking_user() {
-        Some((uid, _)) => users::home(uid).map(of_home),
-        None => own(),
-    };
-    Some(state?.join("iotrace-bpf/tuned"))
+    Some(state::folder()?.join("tuned"))
 }
 
 impl Learned {
@@ -81,10 +68,10 @@ impl Learned {
 
     fn keep_in(&self, dir: &Path) -> Result<Vec<String>> {
         let what = || format!("cannot write to {}", dir.display());
-        DirBuilder::new().recursive(true).mode(0o700).create(dir).with_context(what)?;
-        replace(&self.hints(dir), &self.settings.hints_file("")).with_context(what)?;
+        state::make(dir).with_context(what)?;
+        state::replace(&self.hints(dir), &self.settings.hints_file("")).with_context(what)?;
         let text = serde_json::to_string_pretty(self)? + "\n";
-        replace(&dir.join(self.name() + ".json"), &text).with_context(what)?;
+        state::replace(&dir.join(self.name() + ".json"), &text).with_context(what)?;
         Ok(self.settings.lines(&self.hints(dir)))
     }
 
@@ -102,18 +89,6 @@ impl Learned {
             self.settings.lines(&self.hints(dir)).join("; ")
         )
     }
-}
-
-/// A file as a whole or not at all.
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    let new = path.with_extension(format!("{}.new", std::process::id()));
-    let open = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
-    let written = open().and_then(|mut file| file.write_all(text.as_bytes())).and_then(|()| fs::rename(&new, path));
-    if written.is_err() {
-        // A part of it may be there.
-        let _ = fs::remove_file(&new);
-    }
-    written
 }
 
 /// What was learned about the program of a command, in sentences. Nothing where nothing can be read.
@@ -135,12 +110,7 @@ fn offers_in(dir: &Path, command: &[OsString]) -> Vec<String> {
 }
 
 fn read(path: &Path) -> Option<Learned> {
-    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-    let mut text = String::new();
-    file.metadata().ok()?.is_file().then_some(())?;
-    file.take(BYTES).read_to_string(&mut text).ok()?;
-    serde_json::from_str(&text).ok()
+    serde_json::from_str(&state::read(path, BYTES).ok()?).ok()
 }
 
 /// Does the command run with it already?

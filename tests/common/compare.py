@@ -328,6 +328,19 @@ for call in report["slowest"]:
     lines = rows(f"SELECT * FROM call_tree({call['root_id']}, '{key[0]}')")
     same(f"tree {key} lines", call["calls"], sum(1 for line in lines if line["layer"] != "block"))
 
+# Functions against earlier runs.
+sql_speed = index(rows("FROM v_speed"), "layer", "op")
+our_speed = index(report["speed"], "layer", "op")
+for key in keys("speed", our_speed, sql_speed):
+    row, sql = our_speed[key], sql_speed[key]
+    for figure in ("calls", "earlier_calls", "compared", "usual_ns"):
+        same(f"speed {key} {figure}", row[figure], sql[figure])
+    same(f"speed {key} time", row["ns"], sql["time_ns"])
+    same(f"speed {key} unusual", ", ".join(row["unusual"]), sql["unusual"])
+    for speed in row["classes"]:
+        for figure in ("calls", "ns"):
+            same(f"speed {key} {speed['speed']} {figure}", speed[figure], sql[f"{speed['speed'].replace(' ', '_')}_{figure}"])
+
 # The tracer's share; of several nodes the report gives the one with the greatest.
 sql_tracing = rows("FROM v_tracing")
 if sql_tracing:

@@ -59,6 +59,8 @@ table!("spans", Span, sorted by pid, tid; start_ns, span_id {
     async_id: Option<i64> => Delta,
     coll_id: Option<i64> => Delta,
     stack_id: Option<i32> => Delta,
+    speed: Option<&'static str> => Dict,
+    usual_ns: Option<i64> => Dict,
 });
 
 table!("block", Block {

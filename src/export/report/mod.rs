@@ -35,6 +35,7 @@ pub use crate::analysis::only::{Condition, Only};
 pub use crate::analysis::parallel::collectives::{CollectiveRow, Member};
 pub use crate::analysis::parallel::phases::{PhaseLayer, PhaseRow};
 pub use crate::analysis::parallel::ranks::{Imbalance, RankRow, Ranks};
+pub use crate::analysis::speed::{SPEEDS, SpeedClass, SpeedRow};
 pub use crate::analysis::trace::clocks::{Clock, NodeRow};
 pub use crate::analysis::trace::coverage::{LayerCoverage, OpaqueProgram};
 pub use crate::analysis::trace::losses::LossRow;
@@ -55,6 +56,7 @@ use crate::analysis::{
     durations::{slow_stacks, slowest, time, waiting},
     errors, files, findings, layers, lookups, nesting,
     parallel::{collectives, phases, ranks},
+    speed,
     trace::{clocks, coverage, losses},
     transfers::{amplification, composition, sizes},
 };
@@ -101,6 +103,8 @@ pub struct Report {
     pub slowest: Vec<CallTree>,
     /// Where slow calls were made, with `--stacks`.
     pub slow_stacks: Vec<StackRow>,
+    /// Functions against earlier runs, with `--baseline`.
+    pub speed: Vec<SpeedRow>,
     pub ranks: Ranks,
     pub collectives: Vec<CollectiveRow>,
     pub sizes: Vec<SizeRow>,
@@ -119,6 +123,7 @@ struct Collected {
     phases: phases::Phases,
     lookups: lookups::Lookups,
     stacks: slow_stacks::Stacks,
+    speeds: speed::Speeds,
     composition: composition::Composition,
     nesting: nesting::Nesting,
     meetings: clocks::Meetings,
@@ -145,6 +150,7 @@ impl Collected {
             phases: phases::Phases::default(),
             lookups: lookups::Lookups::default(),
             stacks: slow_stacks::Stacks::default(),
+            speeds: speed::Speeds::default(),
             composition: composition::Composition::default(),
             nesting: nesting::Nesting::default(),
             meetings: clocks::Meetings::default(),
@@ -186,6 +192,7 @@ impl Collected {
         }
         self.layers.span(span);
         self.waits.span(span);
+        self.speeds.span(span);
         self.chains.span(span, around);
         self.files.span(span);
         self.processes.span(span, around);
@@ -311,6 +318,7 @@ pub fn build_of(source: &mut dyn Source, config: &Config, scope: &Scope) -> Resu
     name(source, &mut files, &mut slowest)?;
     let failed_lookups = all.lookups.finish(source, &quality)?;
     let slow_stacks = all.stacks.finish(source, &quality)?;
+    let speed = all.speeds.finish(source, &quality, !only.is_restricted())?;
     let (ranks, processes) = all.processes.finish(source, &quality)?;
     (header.processes, header.ranks) = (processes, ranks.rows.iter().filter(|row| row.rank.is_some()).count());
     let nodes = nodes(source, all.meetings);
@@ -353,6 +361,7 @@ pub fn build_of(source: &mut dyn Source, config: &Config, scope: &Scope) -> Resu
         failed_lookups,
         slowest,
         slow_stacks,
+        speed,
         ranks,
     })
 }

@@ -1,6 +1,7 @@
 //! What asks the flight recorder for a dataset: pure.
 
 use crate::analysis::findings::Finding;
+use crate::analysis::speed::VERY_SLOW;
 use crate::cli::trigger::Trigger;
 use crate::export::Why;
 use crate::inflight::{InFlight, Open, Operation, What};
@@ -86,6 +87,14 @@ impl Trigger {
                 (counts && reaches(call.dur_ns, time)).then(|| {
                     Found::call(call, &format!("slow: {} {} took {}", call.layer, call.op, text::time(call.dur_ns)))
                 })
+            }
+            (Self::VerySlow(time), Row::Span(call)) if call.speed == Some(VERY_SLOW) && call.kind != Kind::Wait => {
+                let usual = text::time(call.usual_ns.unwrap_or(0));
+                let what = || {
+                    let took = text::time(call.dur_ns);
+                    format!("very slow: {} {} took {took}, {usual} on average in earlier runs", call.layer, call.op)
+                };
+                reaches(call.dur_ns, time).then(|| Found::call(call, &what()))
             }
             (Self::Slow { layer, time }, Row::Block(request)) if layer.is_none_or(|l| l == Layer::Block) => {
                 let end = request.issue_ns.saturating_add(request.dur_ns?);
@@ -222,7 +231,7 @@ mod tests {
     #[test]
     fn triggers_are_read_and_wrong_ones_are_named() {
         let ms = Duration::from_millis;
-        let list = triggers("slow=100ms,slow=hdf5:2s,error,error=EIO,stuck=1m,crash");
+        let list = triggers("slow=100ms,slow=hdf5:2s,error,error=EIO,stuck=1m,crash,very-slow=5ms");
         let expected = [
             Trigger::Slow { layer: None, time: ms(100) },
             Trigger::Slow { layer: Some(Layer::Hdf5), time: ms(2000) },
@@ -230,6 +239,7 @@ mod tests {
             Trigger::Error(Some(Errno::EIO)),
             Trigger::Stuck(ms(60_000)),
             Trigger::Crash,
+            Trigger::VerySlow(ms(5)),
         ];
         assert_eq!(list, expected);
         for (wrong, expected) in [
@@ -290,6 +300,19 @@ mod tests {
         assert_eq!(message, "slow: block write took 100 ms (pid 7, sda)");
         assert_eq!(found("slow=101ms,error", request(Some(0))), None);
         assert!(found("error", request(Some(10))).unwrap().contains("block write failed (pid 7, sda)"));
+    }
+
+    #[test]
+    fn calls_are_very_slow_against_earlier_runs() {
+        let read = |speed, kind, millis| {
+            let span = Span { kind, speed, usual_ns: Some(2 * MS), dur_ns: millis * MS, pid: 7, ..span(1, 1, 0) };
+            found("very-slow=5ms", Row::Span(Box::new(span)))
+        };
+        let message = read(Some(VERY_SLOW), Kind::Read, 5).unwrap();
+        assert_eq!(message, "very slow: syscall read took 5.00 ms, 2.00 ms on average in earlier runs (pid 7)");
+        assert_eq!(read(Some(VERY_SLOW), Kind::Read, 4), None);
+        assert_eq!(read(Some(VERY_SLOW), Kind::Wait, 50), None);
+        assert_eq!([Some("slow"), None].map(|speed| read(speed, Kind::Read, 50)), [None, None]);
     }
 
     #[test]

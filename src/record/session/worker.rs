@@ -1,5 +1,6 @@
 //! The thread between the rings and the dataset: decodes, correlates, writes.
 
+use crate::baseline::Baseline;
 use crate::cli::trigger::Trigger;
 use crate::correlate::{Config, Correlator, cgroup, give_back};
 use crate::event::Event;
@@ -47,6 +48,8 @@ pub struct Worker {
     pub chooser: Option<Chooser>,
     /// Reads ahead for programs, if that is asked for.
     pub ahead: Option<ReadAhead>,
+    /// Compares calls with those of earlier runs, if that is asked for.
+    pub baseline: Option<Baseline>,
     pub alarm: Option<SharedAlarm>,
     /// Gets the failure when the dataset cannot be written any more.
     pub notices: Notices,
@@ -100,6 +103,7 @@ struct State {
     triggers: Vec<Trigger>,
     chooser: Option<Chooser>,
     ahead: Option<ReadAhead>,
+    baseline: Option<Baseline>,
     /// Applies rules while the trace goes on, where something waits for findings.
     watch: Option<Watch>,
     alarm: Option<SharedAlarm>,
@@ -121,6 +125,7 @@ fn run(worker: Worker) -> Ended {
         triggers,
         chooser,
         ahead,
+        baseline,
         alarm,
         notices,
         inbox,
@@ -155,6 +160,7 @@ fn run(worker: Worker) -> Ended {
         triggers,
         chooser,
         ahead,
+        baseline,
         watch: finds.then(|| Watch::new(aggregate, own)),
         alarm,
         notices,
@@ -194,6 +200,7 @@ impl State {
         self.correlator.finish(now(), &mut self.rows);
         self.write()?;
         self.rows.extend(self.ahead.take().map(ReadAhead::finish));
+        self.learn();
         self.write()?;
         // What was asked for and is not here yet, and what the last rows asked for.
         if let (Some(why), Some(writer)) = (self.alarm.as_ref().and_then(|a| a.with(Alarm::end)), self.writer.flight())
@@ -219,6 +226,8 @@ impl State {
                 // Whole before and after: what is summed up goes with the calls.
                 self.correlator.sum_up(now(), &mut self.rows);
                 self.write()?;
+                self.learn();
+                self.write()?;
                 let forgotten = self.writer.rotate(self.moment())?;
                 self.forgotten(&forgotten);
             }
@@ -231,6 +240,16 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// The calls so far are those of an earlier run from now on. That this fails is no failure of the trace.
+    fn learn(&mut self) {
+        let Some(baseline) = &mut self.baseline else { return };
+        self.rows.extend(baseline.rows(now().saturating_sub(self.t0) as i64));
+        let notes = [baseline.left_out(), baseline.learn(wall() as i64).err().map(|why| format!("{why:#}"))];
+        for note in notes.into_iter().flatten() {
+            self.notices.note(&format!("the baseline: {note}"));
+        }
     }
 
     fn forgotten(&mut self, what: &Forgotten) {
@@ -387,6 +406,9 @@ impl State {
     }
 
     fn write(&mut self) -> Result<()> {
+        if let Some(baseline) = &mut self.baseline {
+            baseline.compare(&mut self.rows);
+        }
         if let Some(current) = &self.current {
             current.push(&self.rows);
         }

@@ -1,6 +1,7 @@
 //! What a trace leaves behind: datasets, reports, dumps, packages.
 
 mod aggregate;
+mod baseline;
 mod brief;
 mod detail;
 mod exports;

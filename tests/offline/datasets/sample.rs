@@ -75,6 +75,8 @@ fn span(number: usize, some: bool) -> Span {
         async_id: some.then_some(6),
         coll_id: some.then_some(7),
         stack_id: some.then_some(8),
+        speed: some.then_some("very slow"),
+        usual_ns: some.then_some(24),
         ..Span::new(id, function, 3, ((1 << 52) + number as i64, 1))
     }
 }

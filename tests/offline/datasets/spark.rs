@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::trace::{Trace, demoted, file, hooks, meta, process, rest, rpc, sums};
+use iotrace_bpf::analysis::speed::EARLIER_CALLS;
 use iotrace_bpf::export::{Dataset, DatasetWriter, Options, VIEWS, VIEWS_SPARK};
-use iotrace_bpf::rows::{Row, Span};
+use iotrace_bpf::rows::{Metric, Row, Span};
 use iotrace_bpf::vocabulary::{Kind, Layer};
 
 fn common(name: &str) -> PathBuf {
@@ -86,6 +87,7 @@ fn other(opens: &[Span]) -> (Vec<Row>, Vec<Row>) {
         t.moved(read, 1, 4096);
         let span = t.edit(read);
         (span.offset, span.handle_id) = (Some(i * 4096), Some(1));
+        (span.speed, span.usual_ns) = (Some(["very slow", "normal"][usize::from(i > 2)]), Some(200));
         t.request(i + 1, read, ("read", "sync"), 4096, 100);
         reads.push(t.edit(read).clone());
     }
@@ -101,6 +103,8 @@ fn other(opens: &[Span]) -> (Vec<Row>, Vec<Row>) {
     for row in [hooks(1_000_000_000, 0.0), hooks(3_000_000_000, 5e8)].concat() {
         t.row(row);
     }
+    let earlier = Some("syscall read".to_owned());
+    t.row(Row::Metric(Metric { t_ns: 1, name: EARLIER_CALLS, label: earlier, value: 2.0 }));
     t.row(sums(1, 2_000_000_000));
     t.row(demoted(1, 2_000_000_000));
     // The second dataset of the run: its times count from 10 s later, and the wall clock was set before it.

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::common::trace::{Trace, file, handle, hooks, meta, process};
+use iotrace_bpf::analysis::speed::{EARLIER_CALLS, SPEEDS};
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
-use iotrace_bpf::rows::{CallPath, Row, Stack};
+use iotrace_bpf::rows::{CallPath, Metric, Row, Stack};
 use iotrace_bpf::vocabulary::{Kind, Layer};
 
 /// Three nodes whose ids are all the same numbers. That of the second one has a clock that is 40 ms behind, the third 5 us.
@@ -88,6 +89,11 @@ impl Maker {
             span.errno = if op.0 == Layer::Syscall { [2, 5, 13][file as usize % 3] } else { -1 };
         }
         span.path_id = (!nameless).then_some(file + 1);
+        if at.is_multiple_of(3) {
+            // Like it there were enough in earlier runs.
+            let span = self.trace.edit(at);
+            (span.speed, span.usual_ns) = (Some(SPEEDS[at % SPEEDS.len()].0), Some(dur / 2 + 1));
+        }
         if self.dice.once_in(40) {
             self.trace.edit(at).stack_id = Some(self.dice.below(40) as i32);
         }
@@ -150,6 +156,10 @@ pub fn made(seed: u64, threads: u32, ranks: u32, first: i32) -> Maker {
     let mut maker = Maker { trace: Trace::default(), dice: Dice(seed), requests: 0 };
     for row in [hooks(1, 2e9), hooks(900_000_000_000, 90e9)].concat() {
         maker.trace.row(row);
+    }
+    for (label, value) in [("syscall read", 100.0), ("stdio fwrite", 1e6), ("hdf5 H5Dopen", 5.0)] {
+        let (t_ns, name, label) = (900_000_000_000, EARLIER_CALLS, Some(label.to_owned()));
+        maker.trace.row(Row::Metric(Metric { t_ns, name, label, value }));
     }
     maker.trace.row(meta("command", "random"));
     maker.trace.row(meta("end_ns", "999000000000"));

@@ -33,7 +33,7 @@ const fn always(_: &Report) -> bool {
 pub const FINDINGS: &str = "findings";
 
 /// In the order of the report.
-pub const SECTIONS: [Section; 23] = [
+pub const SECTIONS: [Section; 24] = [
     Section {
         name: "run",
         about: "what ran, when, where, and what tracing cost",
@@ -145,6 +145,14 @@ pub const SECTIONS: [Section; 23] = [
         title: |_| "Stacks of slow calls".to_owned(),
         table: text::stacks::table,
         text: Some(text::stacks::lines),
+    },
+    Section {
+        name: "speed",
+        about: "functions against earlier runs (--baseline)",
+        usual: |report| !report.speed.is_empty(),
+        title: tables::speed::title,
+        table: tables::speed::table,
+        text: None,
     },
     Section {
         name: "slowest",

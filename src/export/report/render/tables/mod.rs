@@ -13,6 +13,7 @@ pub mod nodes;
 pub mod phases;
 pub mod ranks;
 pub mod sizes;
+pub mod speed;
 pub mod waiting;
 
 /// A path with its node, where there are several.
