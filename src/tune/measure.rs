@@ -41,6 +41,13 @@ impl Measured {
         self.failed.is_none() && noise(&other, &own) == Change::BeyondNoise && own.median < other.median
     }
 
+    /// Of these runs, too.
+    pub fn add(&mut self, more: &Self) {
+        self.times.extend(&more.times);
+        self.failed = self.failed.take().or_else(|| more.failed.clone());
+        self.hopeless |= more.hopeless;
+    }
+
     fn goes_on(&self) -> bool {
         self.failed.is_none() && !self.hopeless
     }
@@ -79,10 +86,10 @@ pub fn rounds(
     Ok(all)
 }
 
-/// The fastest of the variants that beat the first one.
-pub fn best(all: &[Measured]) -> Option<usize> {
+/// The fastest of the variants of a kind that beat the first one.
+pub fn fastest(all: &[Measured], is: impl Fn(usize) -> bool) -> Option<usize> {
     let base = all.first()?;
-    let faster = all.iter().enumerate().skip(1).filter(|(_, variant)| variant.beats(base));
+    let faster = all.iter().enumerate().skip(1).filter(|(at, variant)| is(*at) && variant.beats(base));
     faster.min_by(|a, b| a.1.side().median.total_cmp(&b.1.side().median)).map(|(at, _)| at)
 }
 
@@ -110,16 +117,16 @@ mod tests {
         let (all, order) = measured(&[1.0, 0.9, 1.1], 3);
         assert_eq!(order, [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (1, 0), (2, 2), (2, 0), (2, 1)]);
         assert!(all.iter().all(|one| one.times.len() == 3));
-        assert_eq!(best(&all), Some(1));
+        assert_eq!(fastest(&all, |_| true), Some(1));
     }
 
     #[test]
     fn within_the_noise_nothing_is_better() {
         // 1.00, 1.01, 1.02 and 0.99, 1.00, 1.01 overlap.
-        assert_eq!(best(&measured(&[1.0, 0.99], 3).0), None);
+        assert_eq!(fastest(&measured(&[1.0, 0.99], 3).0, |_| true), None);
         // Of one run it is not known by how much runs differ.
-        assert_eq!(best(&measured(&[1.0, 0.5], 1).0), None);
-        assert_eq!(best(&[]), None);
+        assert_eq!(fastest(&measured(&[1.0, 0.5], 1).0, |_| true), None);
+        assert_eq!(fastest(&[], |_| true), None);
     }
 
     #[test]
@@ -128,7 +135,8 @@ mod tests {
         assert_eq!(all.iter().map(|one| one.times.len()).collect::<Vec<_>>(), [5, 0, 2, 5]);
         assert_eq!(all[1].failed.as_deref(), Some("exit status 3"));
         assert!(all[2].hopeless && !all[3].hopeless);
-        assert_eq!(best(&all), Some(3));
+        assert_eq!(fastest(&all, |_| true), Some(3));
+        assert_eq!(fastest(&all, |at| at < 3), None);
     }
 
     #[test]

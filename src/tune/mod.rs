@@ -30,7 +30,7 @@ use crate::text::time;
 use crate::tune::command::{Run, Runner, drop_from_cache, shell};
 use crate::tune::facts::Facts;
 use crate::tune::learned::Learned;
-use crate::tune::measure::{Measured, Outcome, best, rounds};
+use crate::tune::measure::{Measured, Outcome, fastest, rounds};
 use crate::tune::render::Tried;
 use crate::tune::replays::{ALWAYS, Replays};
 use crate::tune::settings::Settings;
@@ -72,6 +72,17 @@ struct Tuning<'a> {
     runner: Runner,
     target: Target,
     variants: Vec<Variant>,
+    /// All runs of each.
+    measured: Vec<Measured>,
+}
+
+/// Which variants made the program faster, by number.
+#[derive(Default)]
+struct Faster {
+    /// Most of all.
+    best: Option<usize>,
+    /// Of those that only set something: they help the program as it is.
+    settings: Option<usize>,
 }
 
 /// Tries what may help, prints what came of it, and keeps what helped.
@@ -105,7 +116,7 @@ pub fn run(wish: &Wish, out: &mut dyn Write) -> Result<()> {
         Target::Command(wish.command.to_vec(), facts.read.clone())
     };
     let variants = variants(&facts, wish.devices, &target);
-    let mut tuning = Tuning { wish, runner, target, variants };
+    let mut tuning = Tuning { wish, runner, target, variants, measured: Vec::new() };
     let outcome = tuning.outcome(&facts, &report)?;
     let text = if wish.json { render::json(&outcome)? } else { render::text(&outcome, wish.width) };
     out.write_all(text.as_bytes()).context("cannot write what came of it")
@@ -149,7 +160,7 @@ fn variants(facts: &Facts, devices: bool, target: &Target) -> Vec<Variant> {
 
 impl Tuning<'_> {
     fn outcome(&mut self, facts: &Facts, report: &Report) -> Result<render::Outcome> {
-        let mut found = None;
+        let mut faster = Faster::default();
         if self.variants.len() > 1 {
             let all: Vec<usize> = (0..self.variants.len()).collect();
             let runs = self.wish.runs;
@@ -158,18 +169,22 @@ impl Tuning<'_> {
                 all.len() - 1
             ));
             let measured = self.rounds(&all)?;
-            found = self.together(&measured, best(&measured))?;
+            faster = self.together(&measured)?;
+        }
+        for (variant, measured) in self.variants.iter_mut().zip(&self.measured) {
+            variant.tried.add(measured, &self.measured[0]);
         }
         let rules: BTreeSet<&str> =
             self.variants.iter().flat_map(|variant| variant.tried.rules.iter().copied()).collect();
         let untried = facts.rules.iter().map(|(rule, _)| *rule).filter(|rule| !rules.contains(rule)).collect();
         let tried: Vec<Tried> = std::mem::take(&mut self.variants).into_iter().map(|variant| variant.tried).collect();
-        let lines = found.map_or_else(Vec::new, |at| keep(&tried, at, facts, self.wish));
+        let Faster { best, settings } = faster;
+        let lines = settings.map_or_else(Vec::new, |at| keep(&tried, at, facts, self.wish));
         let command = report.header.command.clone().unwrap_or_default();
-        Ok(render::Outcome { command, variants: tried, best: found, lines, untried })
+        Ok(render::Outcome { command, variants: tried, best, settings, lines, untried })
     }
 
-    /// Runs these variants by turns, and enters what came of it; the first is the program as it is.
+    /// Runs these variants by turns; the first is the program as it is. What is returned is of these runs alone.
     fn rounds(&mut self, all: &[usize]) -> Result<Vec<Measured>> {
         let runs = self.wish.runs;
         let begun = std::time::Instant::now();
@@ -182,8 +197,9 @@ impl Tuning<'_> {
             }
             self.once(all[at])
         })?;
+        self.measured.resize_with(self.variants.len(), Measured::default);
         for (at, one) in all.iter().zip(&measured) {
-            self.variants[*at].tried.add(one, &measured[0]);
+            self.measured[*at].add(one);
         }
         Ok(measured)
     }
@@ -208,10 +224,13 @@ impl Tuning<'_> {
         self.runner.run(&Run { command: &command, settings: &variant.tried.settings, always })
     }
 
-    /// Tries all settings that help together, where there are several, and returns the best of all.
-    fn together(&mut self, measured: &[Measured], found: Option<usize>) -> Result<Option<usize>> {
-        let Some(found) = found else { return Ok(None) };
-        let Some(base) = measured.first() else { return Ok(None) };
+    /// Which helped; where several settings did, all of them are tried together.
+    fn together(&mut self, measured: &[Measured]) -> Result<Faster> {
+        let Some(base) = measured.first() else { return Ok(Faster::default()) };
+        let best = fastest(measured, |_| true);
+        let Some(single) = fastest(measured, |at| self.variants[at].program == 0) else {
+            return Ok(Faster { best, settings: None });
+        };
         let helps = |at: &usize| self.variants[*at].program == 0 && measured[*at].beats(base);
         let mut helping: Vec<usize> = (1..measured.len()).filter(helps).collect();
         helping.sort_by(|a, b| measured[*a].side().median.total_cmp(&measured[*b].side().median));
@@ -224,22 +243,21 @@ impl Tuning<'_> {
             }
         }
         if self.variants.iter().any(|variant| variant.tried.settings == all) {
-            return Ok(Some(found));
+            return Ok(Faster { best, settings: Some(single) });
         }
         notices::note(&format!("all that helped together: {}", all.words()));
         self.variants.push(Variant { tried: Tried::new(all, (Vec::new(), None), rules), program: 0 });
         let new = self.variants.len() - 1;
-        let again = self.rounds(&[0, found, new])?;
-        Ok(Some(if again[2].beats(&again[1]) { new } else { found }))
+        let again = self.rounds(&[0, single, new])?;
+        let settings = if again[2].beats(&again[1]) { new } else { single };
+        let best = if best == Some(single) { Some(settings) } else { best };
+        Ok(Faster { best, settings: Some(settings) })
     }
 }
 
 /// Keeps the settings that helped; returns lines of a shell that set them.
 fn keep(tried: &[Tried], at: usize, facts: &Facts, wish: &Wish) -> Vec<String> {
     let (best, base) = (&tried[at], &tried[0]);
-    if best.settings.is_none() {
-        return Vec::new();
-    }
     let learned = Learned {
         program: facts.program.clone().unwrap_or_else(|| wish.command.first().map(PathBuf::from).unwrap_or_default()),
         types: facts.types.clone(),

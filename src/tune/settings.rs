@@ -36,10 +36,6 @@ impl Settings {
         Self { hints, ..Self::default() }
     }
 
-    pub fn is_none(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Both; nothing where they set one name to different values.
     pub fn and(&self, other: &Self) -> Option<Self> {
         Some(Self {

@@ -269,11 +269,7 @@ impl Dataset {
         self.decode(table, &Ok, |batch| Ok(batch.clone()), &mut each)
     }
 
-    fn read<T: Table>(
-        &self,
-        select: Select<'_>,
-        each: &mut impl FnMut(T) -> Result<()>,
-    ) -> Result<()> {
+    fn read<T: Table>(&self, select: Select<'_>, each: &mut impl FnMut(T) -> Result<()>) -> Result<()> {
         self.decode(T::NAME, select, T::decode, &mut |rows: Vec<T>| rows.into_iter().try_for_each(&mut *each))
     }
 
