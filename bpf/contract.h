@@ -321,6 +321,15 @@ enum iot_cookie {
 	IOT_COOKIE_THEN = 45,  /* 16 bits: bytes from where that pointer leads to the field */
 	IOT_COOKIE_LEADS = 61, /* it is a pointer */
 	IOT_COOKIE_BOTH = 62,  /* the second argument leads to another one */
+
+	/* A place in a function where ranges of its lines begin or end. */
+	IOT_COOKIE_PLACE = 63,
+	IOT_COOKIE_BASE = 24,	/* the frame is found by the frame pointer; else by the stack pointer */
+	IOT_COOKIE_TAIL = 27,	/* a jump out of the function, in which those that end may go on */
+	IOT_COOKIE_STARTS = 26, /* the function starts: its ranges that are open at this place of the stack are over */
+	IOT_COOKIE_FRAME = 29,	/* 18 bits from here on: words from that register to the end of the return address */
+	IOT_COOKIE_ENDS = 47,	/* 8 bits: the rows from this one on that end */
+	IOT_COOKIE_BEGINS = 55, /* 8 bits: those that begin then */
 };
 
 /* An entry of iot_sysno, iot_sysno32: below this bit the row of the catalog + 1, from it on an iot_layout. */

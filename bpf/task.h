@@ -21,6 +21,7 @@ enum iot_frame_bit {
 	IOT_FRAME_JUMPED = 0x02,      /* of these: it has just been left by a jump, and nothing was seen since */
 	IOT_FRAME_PHASE = 0x04,
 	IOT_FRAME_BRIEF = 0x08, /* its probe may go while it is open */
+	IOT_FRAME_RANGE = 0x10, /* lines of a function, at the function's place of the stack */
 };
 
 /* iot_frame.range */

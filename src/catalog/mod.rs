@@ -27,7 +27,7 @@ pub use family::{Family, Version};
 pub use kernel::number::Layout;
 pub use kernel::syscall::COPIES;
 pub use library::{Catalog, Library};
-pub use phase::Phase;
+pub use phase::{Lines, Phase};
 pub use recorded::{Argument, Async, Hints};
 pub use role::{Does, Note, Role, Values};
 pub use row::Row;

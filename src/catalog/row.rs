@@ -4,7 +4,7 @@ use crate::catalog::effect::{Effect, Messages, STORED};
 use crate::catalog::recorded::{Argument, Async, Hints};
 use crate::catalog::role::{Data, Does, Inner, Note, Role, Values};
 use crate::catalog::variables::Meaning;
-use crate::catalog::{About, Array, Copies, Count, Deref, Fails, Family, Src, Status};
+use crate::catalog::{About, Array, Copies, Count, Deref, Fails, Family, Lines, Src, Status};
 use crate::vocabulary::{Kind, Layer};
 
 /// One traced function.
@@ -125,6 +125,11 @@ impl Row {
     /// A phase: a function that is known for what runs inside it, and may last as long as the program.
     pub fn is_phase(&self) -> bool {
         self.layer == Layer::App && self.kind == Kind::Other && matches!(self.role(), Role::None | Role::Use)
+    }
+
+    /// The lines that a phase is of; none: a function.
+    pub fn lines(&self) -> Option<Lines> {
+        Lines::parse(self.symbol).filter(|_| self.is_phase())?.ok()
     }
 
     /// Are its paths those of files? Others name hints, or what is in a file that a handle stands for.

@@ -314,7 +314,8 @@ impl ShowArgs {
 pub struct AddedArgs {
     /// A function of the program, around the I/O in it
     ///
-    /// It becomes a span around that I/O. Of another file with @FILE (name or path).
+    /// It becomes a span around that I/O. Of another file with @FILE (name or path). Or lines of one of its functions,
+    /// SOURCE:FIRST-LAST (solver.c:42-87), of a program that was compiled with -g.
     #[arg(long, value_name = "FUNCTION[@FILE]", value_parser = phase)]
     pub phase: Vec<Phase>,
     /// Functions of your own libraries, from a catalog

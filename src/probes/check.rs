@@ -12,6 +12,7 @@ use crate::text::{Column, Set, escape, table};
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde::Serialize;
 use std::collections::HashSet;
+use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -59,14 +60,14 @@ pub fn files(paths: &[PathBuf], catalog: Catalog) -> Result<Vec<File>> {
     let planner = Planner::new(catalog);
     let check = |path: &PathBuf| {
         let shown = path.display();
-        let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
+        let metadata = fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
         if !metadata.is_file() {
             bail!("{shown} is no file");
         }
-        let opened = std::fs::File::open(path).with_context(|| format!("cannot read {shown}"))?;
+        let opened = fs::File::open(path).with_context(|| format!("cannot read {shown}"))?;
         let bytes = outline::content(&opened).map_err(|why| anyhow!("{shown}: {why}"))?;
         // Phases name files by the path that the kernel shows.
-        let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+        let real = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
         let real = real.to_string_lossy();
         let elf = Elf::parse(&bytes, |symbol| planner.takes(symbol)).map_err(|why| match why {
             ElfError::NoSections => anyhow!("{shown}: {why}; {ADVICE}"),
@@ -77,7 +78,7 @@ pub fn files(paths: &[PathBuf], catalog: Catalog) -> Result<Vec<File>> {
                 "{shown} has no symbols: it is linked statically and stripped, so no function in it can be found; {ADVICE}"
             );
         }
-        Ok(file(path.to_string_lossy().into_owned(), &real, &elf, &bytes, &planner))
+        Ok(file(path.to_string_lossy().into_owned(), &real, &opened, &elf, &bytes, &planner))
     };
     paths.iter().map(check).collect()
 }
@@ -85,8 +86,8 @@ pub fn files(paths: &[PathBuf], catalog: Catalog) -> Result<Vec<File>> {
 /// What would come of the files that a process maps as code. Files that are nothing to the catalog are left out.
 pub fn process(pid: u32, catalog: Catalog) -> Result<Vec<File>> {
     existing::check(&[pid])?;
-    let text = std::fs::read(format!("/proc/{pid}/maps")).with_context(|| format!("process {pid}"))?;
-    let status = std::fs::read(format!("/proc/{pid}/status")).map(|text| maps::status(&text)).unwrap_or_default();
+    let text = fs::read(format!("/proc/{pid}/maps")).with_context(|| format!("process {pid}"))?;
+    let status = fs::read(format!("/proc/{pid}/status")).map(|text| maps::status(&text)).unwrap_or_default();
     let release = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned()).unwrap_or_default();
     let allowed = safety::return_probes_allowed(&release, status.seccomp.unwrap_or(0));
     let planner = Planner::new(catalog);
@@ -94,10 +95,12 @@ pub fn process(pid: u32, catalog: Catalog) -> Result<Vec<File>> {
     let mut found = Vec::new();
     for mapping in maps::mappings(&text).iter().filter(|m| m.is_code() && seen.insert((m.dev, m.inode))) {
         let path = String::from_utf8_lossy(&mapping.path).into_owned();
-        let read = examine::open(pid, mapping)
-            .and_then(|file| outline::classify(&mut kept, &file, |s| planner.takes(s)).map_err(|why| why.to_string()));
+        let read = examine::open(pid, mapping).and_then(|opened| {
+            let read = outline::classify(&mut kept, &opened, |s| planner.takes(s));
+            read.map(|(elf, bytes)| (opened, elf, bytes)).map_err(|why| why.to_string())
+        });
         let mut file = match read {
-            Ok((elf, bytes)) => file(path.clone(), &path, &elf, &bytes, &planner),
+            Ok((opened, elf, bytes)) => file(path.clone(), &path, &opened, &elf, &bytes, &planner),
             Err(error) => File { path, libraries: Vec::new(), functions: Vec::new(), error: Some(error) },
         };
         if let Err(why) = &allowed {
@@ -112,19 +115,15 @@ pub fn process(pid: u32, catalog: Catalog) -> Result<Vec<File>> {
     Ok(found)
 }
 
-fn file(shown: String, path: &str, elf: &Elf, bytes: &[u8], planner: &Planner) -> File {
+fn file(shown: String, path: &str, opened: &fs::File, elf: &Elf, bytes: &[u8], planner: &Planner) -> File {
     let catalog = planner.catalog();
-    let plan = planner.plan(path, elf, bytes, &|_| true);
+    let mut plan = planner.plan(path, elf, bytes, &|_| true);
+    planner.plan_lines(&mut plan, path, elf, || outline::with_debug(opened));
     let mut functions: Vec<Function> = plan.probes.iter().map(Function::planned).collect();
     functions.extend(plan.settled.into_iter().map(Function::settled));
-    let missing = plan.missing.iter().filter_map(|spec| catalog.rows().get(usize::from(*spec)));
-    functions.extend(missing.map(|row| {
-        let why = if elf.symtab {
-            "the file does not define it"
-        } else {
-            "the file is stripped of the names of its functions"
-        };
-        Function::without(row.layer.name(), row.symbol.to_owned(), "absent", why.to_owned())
+    let missing = plan.missing.iter().filter_map(|(spec, why)| Some((catalog.rows().get(usize::from(*spec))?, why)));
+    functions.extend(missing.map(|(row, why)| {
+        Function::without(row.layer.name(), row.symbol.to_owned(), "absent", format!("the file {why}"))
     }));
     let order = |f: &Function| catalog.rows().iter().position(|row| row.symbol == f.symbol);
     functions.sort_by_cached_key(|f| (order(f), f.offset));
@@ -148,7 +147,10 @@ impl Function {
                 (None, Some(_)) => "place",
                 (None, None) => "probe",
             }),
-            places: probe.exit_points.as_ref().filter(|_| probe.field.is_none()).map(Vec::len),
+            places: match &probe.places {
+                Some(places) => Some(places.len()),
+                None => probe.exit_points.as_ref().filter(|_| probe.field.is_none()).map(Vec::len),
+            },
             reason: probe.slow_path.then(|| SLOW_PATH.to_owned()),
             ..Self::without(probe.layer.name(), probe.symbol.to_owned(), "attach", String::new())
         }

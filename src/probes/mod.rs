@@ -3,7 +3,7 @@
 mod check;
 mod generate;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Phase};
 use crate::cli::{AddedArgs, LayerChoice, ProbesAction};
 use crate::loader::code::plan::NOT_SELECTED;
 use crate::rows::Coverage;
@@ -22,7 +22,9 @@ pub fn catalog(added: &AddedArgs) -> Result<Catalog> {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"));
         text.and_then(|text| catalog.add_file(&name, &text)).map_err(|e| wrong(&e))?;
     }
-    added.phase.iter().try_for_each(|phase| catalog.add_phase(phase))?;
+    let mut phases: Vec<&Phase> = added.phase.iter().collect();
+    phases.sort_by_key(|phase| phase.order());
+    phases.into_iter().try_for_each(|phase| catalog.add_phase(phase))?;
     Ok(catalog)
 }
 

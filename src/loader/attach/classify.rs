@@ -121,7 +121,7 @@ impl Engine {
         classified: &mut Classified,
         progs: &IotraceProgs<'_>,
     ) {
-        self.missing.classified(name, &elf, &plan, self.planner.catalog());
+        self.missing.classified(name, &plan, self.planner.catalog());
         let before = self.rewritten.remove(&seen.inode());
         if !plan.probes.is_empty() || before.is_some() {
             let real = real::file(progs, target.pid, seen);

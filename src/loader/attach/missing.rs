@@ -1,7 +1,6 @@
 //! Phases and libraries of the user that were not found: which files were looked into, and what was the matter with them.
 
 use crate::catalog::{Catalog, Family};
-use crate::loader::code::elf::Elf;
 use crate::loader::code::plan::Plan;
 use crate::rows::Coverage;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,12 +33,11 @@ impl Missing {
     }
 
     /// A file was looked into.
-    pub fn classified(&mut self, path: &str, elf: &Elf, plan: &Plan, catalog: &Catalog) {
+    pub fn classified(&mut self, path: &str, plan: &Plan, catalog: &Catalog) {
         self.seen.extend(plan.families.iter().copied());
         for (spec, looked) in &mut self.phases {
             let Some(row) = catalog.rows().get(usize::from(*spec)) else { continue };
-            if plan.missing.contains(spec) {
-                let why = if elf.symtab { "has no such function" } else { "is stripped of the names of its functions" };
+            if let Some((_, why)) = plan.missing.iter().find(|(missing, _)| missing == spec) {
                 looked.not_in(path, why);
             } else if plan.families.contains(&row.family) {
                 looked.found = true;
@@ -74,7 +72,7 @@ impl Missing {
                 symbol: row.symbol.to_owned(),
                 tier: None,
                 status: "absent",
-                reason: Some(looked.reason(file.map(crate::catalog::library::Pattern::text))),
+                reason: Some(looked.reason(file.map(crate::catalog::library::Pattern::text), row.lines().is_some())),
                 offset: None,
                 insn: None,
             })
@@ -92,7 +90,7 @@ impl Looked {
         }
     }
 
-    fn reason(&self, file: Option<&str>) -> String {
+    fn reason(&self, file: Option<&str>, lines: bool) -> String {
         if self.into.is_empty() {
             return match file {
                 Some(file) => format!("no traced process mapped a file {file}"),
@@ -102,6 +100,11 @@ impl Looked {
         let shown = self.into.iter().map(|(path, why)| format!("{path} {why}"));
         let more = self.more;
         let rest = if more > 0 { format!(", nor do {more} more files have it") } else { String::new() };
-        format!("{}{rest} (misspelt, inlined, or in another file: FUNCTION@FILE)", shown.collect::<Vec<_>>().join(", "))
+        let hint = if lines {
+            "compile the program with -g; lines of a library: SOURCE:FIRST-LAST@FILE"
+        } else {
+            "misspelt, inlined, or in another file: FUNCTION@FILE"
+        };
+        format!("{}{rest} ({hint})", shown.collect::<Vec<_>>().join(", "))
     }
 }

@@ -214,7 +214,8 @@ fn look(
     let (written, before) = (written(&file), Version::of(&file));
     let read = outline::classify(outline, &file, |symbol| planner.takes(symbol));
     let (elf, bytes) = read.map_err(|why| Unreadable { written, why })?;
-    let plan = planner.plan(name, &elf, &bytes, &|layer| layers.contains(&layer));
+    let mut plan = planner.plan(name, &elf, &bytes, &|layer| layers.contains(&layer));
+    planner.plan_lines(&mut plan, name, &elf, || outline::with_debug(&file));
     let version = before.filter(|before| Version::of(&file) == Some(*before));
     Ok(Examined { file, written, version, elf, bytes, plan })
 }

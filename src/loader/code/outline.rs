@@ -98,10 +98,22 @@ fn range((at, size): Part, length: usize) -> Range<usize> {
 /// # Errors
 /// When it cannot be read, or that is too much.
 pub fn content(file: &File) -> Result<Vec<u8>, Unread> {
+    read(file, &CONTENT)
+}
+
+/// The same with debug information.
+///
+/// # Errors
+/// When it cannot be read, or that is too much.
+pub fn with_debug(file: &File) -> Result<Vec<u8>, Unread> {
+    read(file, &[header, first_section, headers, tables, loaded, debug])
+}
+
+fn read(file: &File, all: &[fn(&[u8]) -> Parts]) -> Result<Vec<u8>, Unread> {
     let length = length(file)?;
     let mut bytes = vec![0; length];
     let mut read: Vec<Range<usize>> = Vec::new();
-    for parts in CONTENT {
+    for parts in all {
         bounded(&bytes)?;
         for part in parts(&bytes).unwrap_or_default() {
             // Parts may overlap. Each byte is read once, so that there is no more of it than the file has.
@@ -278,6 +290,16 @@ fn loaded(data: &[u8]) -> Parts {
     let segments = segments.filter(|s| s.p_type(LittleEndian) == elf::PT_LOAD).map(|s| s.file_range(LittleEndian));
     let relocations = sections.filter(|s| s.sh_type(LittleEndian) == elf::SHT_RELA);
     Some(segments.chain(relocations.filter_map(|s| s.file_range(LittleEndian)).take(RELOCATED)).collect())
+}
+
+/// Debug information: sections with names, which a program does not have in memory.
+fn debug(data: &[u8]) -> Parts {
+    let header = Header::parse(data).ok()?;
+    let sections = header.sections(LittleEndian, data).ok()?;
+    let named = |s: &&SectionHeader64<LittleEndian>| {
+        sections.section_name(LittleEndian, s).is_ok_and(|name| name.starts_with(b".debug_"))
+    };
+    Some(sections.iter().filter(named).filter_map(|s| s.file_range(LittleEndian)).collect())
 }
 
 #[cfg(test)]

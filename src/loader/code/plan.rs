@@ -1,5 +1,6 @@
 //! Decides what to probe in a file: which libraries it is, and for every row of theirs a probe or the reason for none.
 
+mod ranges;
 mod sites;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -48,6 +49,19 @@ pub struct PlannedProbe {
     pub slow_path: bool,
     /// It goes for a while where calls come too often.
     pub pauses: bool,
+    /// Of lines of a function: where they begin and end.
+    pub places: Option<Vec<Place>>,
+}
+
+/// Where ranges of lines begin or end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// In the file, in bytes.
+    pub offset: u64,
+    /// The first of the rows that it is about.
+    row: u16,
+    /// `IOT_COOKIE_PLACE` and what goes with it.
+    bits: u64,
 }
 
 /// What is read at a function that gets pointers to structures of the library in its first arguments.
@@ -89,6 +103,11 @@ impl PlannedProbe {
         variable as u64 | field | messages | u64::from(self.copy) << C::IOT_COOKIE_COPY.0 | u64::from(self.spec)
     }
 
+    /// The same at a place.
+    pub fn cookie_at(&self, place: &Place) -> u64 {
+        place.bits | u64::from(self.copy) << C::IOT_COOKIE_COPY.0 | u64::from(place.row)
+    }
+
     /// The verdict once it was tried: how it was attached, or why the kernel refused.
     pub fn verdict(&self, target: &str, outcome: Result<&'static str, String>) -> Coverage {
         let (tier, status, reason) = match outcome {
@@ -120,8 +139,8 @@ pub struct Plan {
     pub probes: Vec<PlannedProbe>,
     /// The verdicts that are final already: absent, refused, skipped.
     pub settled: Vec<Coverage>,
-    /// Phases that were looked for and that the file does not define: rows of the catalog.
-    pub missing: Vec<u16>,
+    /// Phases that were looked for and that are not in the file: rows of the catalog, and why.
+    pub missing: Vec<(u16, String)>,
 }
 
 impl Plan {
@@ -174,7 +193,7 @@ impl Planner {
         let needed = rows.flat_map(|row| names(row).into_iter().flatten().chain(fields(row)));
         let exact: HashSet<&str> = sentinels.chain(versions).chain(needed).chain([C_START]).collect();
         let longest = exact.iter().map(|name| name.len()).max().unwrap_or(0);
-        let user = Names::new(catalog.user_rows().map(|r| r.symbol));
+        let user = Names::new(catalog.user_rows().filter(|r| r.lines().is_none()).map(|r| r.symbol));
         Self { catalog, exact, longest, user, fields: true }
     }
 
@@ -219,8 +238,12 @@ impl Planner {
                 settle("skipped", NOT_SELECTED.into(), None);
                 continue;
             }
+            if row.lines().is_some() {
+                continue; // see `plan_lines`
+            }
             if found.is_empty() && library.is_phases() {
-                plan.missing.push(spec);
+                let why = if elf.symtab { "has no such function" } else { "is stripped of the names of its functions" };
+                plan.missing.push((spec, why.to_owned()));
                 continue;
             }
             if let Some(why) = self.leaves_out(row, elf, found.is_empty()) {
@@ -260,6 +283,7 @@ impl Planner {
                         messages,
                         slow_path: row.slow_path.is_some(),
                         pauses: row.pauses,
+                        places: None,
                     })
                 });
                 match planned {

@@ -3,6 +3,7 @@
 mod counters;
 mod nodes;
 mod phases;
+mod ranges;
 mod rank_of_program;
 mod ranks;
 mod scale;

@@ -115,6 +115,7 @@ pub(super) fn fields(spec: u16, row: &Row, elf: &Elf, bytes: &[u8]) -> Option<Ve
         messages: None,
         slow_path: false,
         pauses: false,
+        places: None,
     };
     let at_calls = |calls: Vec<u64>| -> Option<Vec<PlannedProbe>> {
         let offsets = calls.into_iter().map(|vaddr| elf::file_offset_of_code(bytes, vaddr));
