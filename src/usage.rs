@@ -35,6 +35,19 @@ pub fn closest<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) ->
     (best.0 >= SIMILAR).then_some(best.1)
 }
 
+/// The known names that are closest to one that is not known, the closest first.
+pub fn nearest<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> Vec<N> {
+    const SHOWN: usize = 4;
+    let small = name.to_ascii_lowercase();
+    let mut all: Vec<(f64, N)> = known
+        .into_iter()
+        .map(|known| (strsim::jaro_winkler(&small, &known.as_ref().to_ascii_lowercase()), known))
+        .collect();
+    all.sort_by(|a, b| b.0.total_cmp(&a.0));
+    all.dedup_by(|a, b| a.1.as_ref() == b.1.as_ref());
+    all.into_iter().take(SHOWN).map(|(_, known)| known).collect()
+}
+
 /// "one, two, three": what may be written.
 pub fn list<N: Display>(names: impl IntoIterator<Item = N>) -> String {
     names.into_iter().map(|name| name.to_string()).collect::<Vec<_>>().join(", ")

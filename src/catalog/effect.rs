@@ -70,6 +70,11 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// Does it show nothing that later calls depend on?
+    pub(super) const fn stands_alone(self) -> bool {
+        matches!(self, Self::Nothing | Self::Result { .. } | Self::Transfer { .. } | Self::Transfers { .. })
+    }
+
     /// Length, offset and bytes moved in the record.
     pub(super) const fn values(self) -> (Src, Src, Src) {
         const NONE: Src = Src::None;

@@ -3,6 +3,7 @@
 use crate::catalog::def::row;
 use crate::catalog::phase::Phase;
 use crate::catalog::{Fails, Family, Row, rows};
+use crate::usage;
 use crate::vocabulary::{self, Kind, Layer};
 use anyhow::{Context as _, Result, bail};
 
@@ -78,6 +79,8 @@ pub struct Catalog {
     libraries: Vec<Library>,
     /// Layers of which secondary rows are traced, too.
     whole: Vec<Layer>,
+    /// The functions that are asked for of layers of which not all are.
+    chosen: Vec<(Layer, glob::Pattern)>,
 }
 
 impl Catalog {
@@ -91,7 +94,7 @@ impl Catalog {
             file: None,
             program: false,
         };
-        Self { rows: rows(), libraries: Family::LIBRARIES.map(library).to_vec(), whole: Vec::new() }
+        Self { rows: rows(), libraries: Family::LIBRARIES.map(library).to_vec(), whole: Vec::new(), chosen: Vec::new() }
     }
 
     /// The built-in libraries with other rows.
@@ -110,9 +113,34 @@ impl Catalog {
         }
     }
 
-    /// Is the row one that the user has not asked for?
-    pub fn leaves_out(&self, row: &Row) -> bool {
-        row.secondary && !self.whole.contains(&row.layer)
+    /// Asks for functions of a layer: those, of all patterns of the layer, that one of them fits, and what
+    /// [shows what they do](Row::stands_alone).
+    ///
+    /// # Errors
+    /// When none fits, with the names that are close to it.
+    pub fn choose(&mut self, layer: Layer, pattern: &glob::Pattern) -> Result<()> {
+        let names = || self.rows.iter().filter(|r| r.layer == layer && r.inner().is_none()).map(|r| r.symbol);
+        if !names().any(|name| pattern.matches(name)) {
+            let near = usage::nearest(pattern.as_str().trim_matches(['*', '?']), names());
+            bail!("no function of layer {layer} is like {pattern}; near it: {}", usage::list(near));
+        }
+        self.chosen.push((layer, pattern.clone()));
+        Ok(())
+    }
+
+    /// Why a row is not probed: the user has not asked for it.
+    pub fn leaves_out(&self, row: &Row) -> Option<String> {
+        let layer = row.layer;
+        let patterns = || self.chosen.iter().filter(|(of, _)| *of == layer).map(|(_, pattern)| pattern);
+        if patterns().any(|pattern| pattern.matches(row.symbol)) || matches!(row.family, Family::User(_)) {
+            return None;
+        }
+        if patterns().next().is_some() && (row.stands_alone() || row.secondary) {
+            let asked: Vec<String> = patterns().map(|pattern| format!("{layer}:{pattern}")).collect();
+            return Some(format!("not asked for: --layers {}", asked.join(",")));
+        }
+        let left_out = row.secondary && !self.whole.contains(&layer);
+        left_out.then(|| format!("many calls that do no I/O: --layers {layer}=all records them"))
     }
 
     pub fn rows(&self) -> &[Row] {
@@ -209,6 +237,46 @@ mod tests {
         assert!(catalog.library(user(0)).unwrap().is("/x/app", true, |_| false));
         assert!(!catalog.library(user(0)).unwrap().is("/x/libx.so", false, |_| true));
         assert!(catalog.library(user(1)).unwrap().is("/x/app", false, |_| false));
+    }
+
+    #[test]
+    fn functions_are_chosen_by_name_and_what_they_need_stays() {
+        let mut catalog = Catalog::built_in();
+        let mut choose = |layer, pattern| catalog.choose(layer, &glob::Pattern::new(pattern).unwrap());
+        choose(Layer::Hdf5, "H5D*").unwrap();
+        choose(Layer::Mpiio, "MPI_File_write_at").unwrap();
+        choose(Layer::Mpiio, "MPI_File_read_at*").unwrap();
+        let error = choose(Layer::Mpiio, "MPI_File_wrte_at*").unwrap_err().to_string();
+        assert!(
+            error.contains("no function of layer mpiio is like MPI_File_wrte_at*; near it: MPI_File_write_at"),
+            "{error}"
+        );
+        let rows = rows();
+        let why = |name: &str| catalog.leaves_out(rows.iter().find(|row| row.symbol == name).unwrap());
+        for kept in [
+            "H5Dwrite",
+            "H5Fopen",
+            "H5Fclose",
+            "H5Pset_chunk",
+            "H5Screate_simple",
+            "MPI_File_write_at",
+            "MPI_File_open",
+            "MPI_File_seek",
+            "MPI_File_set_view",
+            "MPI_File_iwrite",
+            "MPI_File_write_all_end",
+            "MPI_File_read_at_all",
+            "MPI_Info_set",
+            "fread",
+            "MPI_Barrier",
+        ] {
+            assert_eq!(why(kept), None, "{kept}");
+        }
+        assert_eq!(why("H5Fflush").unwrap(), "not asked for: --layers hdf5:H5D*");
+        let both = "not asked for: --layers mpiio:MPI_File_write_at,mpiio:MPI_File_read_at*";
+        for left_out in ["MPI_File_write", "MPI_File_sync", "MPI_File_get_size"] {
+            assert_eq!(why(left_out).unwrap(), both, "{left_out}");
+        }
     }
 
     #[test]

@@ -132,6 +132,19 @@ impl Row {
         Lines::parse(self.symbol).filter(|_| self.is_phase())?.ok()
     }
 
+    /// Is its own span all that is missing where it is not probed? What makes, ends or describes handles, objects, lists,
+    /// hints and requests, or moves a position, shows what later calls do.
+    pub fn stands_alone(&self) -> bool {
+        let plain = matches!(self.role(), Role::None | Role::Use) && self.slow_path.is_none();
+        plain
+            && match self.does {
+                Does::Data(_) | Does::Lock(_) => true,
+                Does::Hdf5(_) => self.effect().stands_alone(),
+                Does::Variables(v) => !v.submits && !v.cancels && v.meaning.stands_alone(),
+                _ => false,
+            }
+    }
+
     /// Are its paths those of files? Others name hints, or what is in a file that a handle stands for.
     pub fn names_files(&self) -> bool {
         let opens = matches!(self.role(), Role::Open | Role::Reopen) && self.object.is_none();

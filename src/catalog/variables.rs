@@ -109,3 +109,10 @@ pub enum Meaning {
     /// `handle` is in the group `off`.
     GroupParent,
 }
+
+impl Meaning {
+    /// Does it show nothing that later calls depend on?
+    pub(super) const fn stands_alone(self) -> bool {
+        matches!(self, Self::Nothing | Self::Data(..) | Self::Inner | Self::AttributeData(_))
+    }
+}

@@ -539,7 +539,9 @@ fn layers_help() -> String {
         "Trace only these layers: {usual} (by default all of these; with --system and --cgroup syscall and \
          block, for library probes slow every process of the node that maps the libraries), vfs (page faults on mapped \
          files), fs (with vfs: functions inside the kernel); phases and layers of --probes files are added. hdf5=all: \
-         also the selection calls of dataspaces; mpi=all: also communication that is part of other communication"
+         also the selection calls of dataspaces; mpi=all: also communication that is part of other communication; \
+         hdf5:H5D*,mpiio:MPI_File_write*: of a layer of libraries only functions with such names, and those that show \
+         what they do: calls that make, end or describe handles, objects, hints and requests, or move a position"
     )
 }
 

@@ -25,26 +25,34 @@ pub(super) fn phase(text: &str) -> Result<Phase, String> {
 }
 
 /// A layer to trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerChoice {
     pub layer: Layer,
     /// With the functions that are left out otherwise.
     pub all: bool,
+    /// Only functions with such names.
+    pub functions: Option<glob::Pattern>,
 }
 
 impl From<Layer> for LayerChoice {
     fn from(layer: Layer) -> Self {
-        Self { layer, all: false }
+        Self { layer, all: false, functions: None }
     }
 }
 
 pub(super) fn layer_choice(text: &str) -> Result<LayerChoice, String> {
+    if let Some((name, pattern)) = text.split_once(':') {
+        let layer = layer_of(name, Layer::is_in_files, "layers of libraries")?;
+        let functions = glob::Pattern::new(pattern).ok().filter(|_| !pattern.is_empty());
+        let functions = functions.ok_or_else(|| format!("expected names of functions: {name}:*read*"))?;
+        return Ok(LayerChoice { functions: Some(functions), ..layer.into() });
+    }
     let (name, what) = text.split_once('=').map_or((text, None), |(name, what)| (name, Some(what)));
     // Only what the user adds is of the layer `app`.
     let layer = Layer::parse(name).map_or_else(|| layer_of(name, Layer::is_traceable, "layers"), Ok)?;
     match what {
         None => Ok(layer.into()),
-        Some("all") if catalog::has_secondary(layer) => Ok(LayerChoice { layer, all: true }),
+        Some("all") if catalog::has_secondary(layer) => Ok(LayerChoice { all: true, ..layer.into() }),
         Some("all") => Err(format!("nothing of layer {layer} is left out: leave \"=all\" out")),
         Some(_) if catalog::has_secondary(layer) => Err(format!("expected {name} or {name}=all")),
         Some(_) => Err(format!("expected {name}")),

@@ -1,7 +1,7 @@
 //! What is decided before anything of a trace starts: what is traced, and where from.
 
 use crate::catalog::Catalog;
-use crate::cli::RecordArgs;
+use crate::cli::{LayerChoice, RecordArgs};
 use crate::loader::code::remembered::Remembered;
 use crate::loader::processes::launch::Slave;
 use crate::loader::processes::namespace;
@@ -43,6 +43,11 @@ impl Plan {
         let mut catalog = probes::catalog(&args.added)?;
         let layers = probes::layers(&args.layers, &catalog, args.wide().is_some())?;
         catalog.ask_for_all(args.layers.iter().filter(|choice| choice.all).map(|choice| choice.layer));
+        let whole = |layer| args.layers.iter().any(|choice| choice.layer == layer && choice.functions.is_none());
+        for LayerChoice { layer, functions, .. } in args.layers.iter().filter(|choice| !whole(choice.layer)) {
+            let chosen = functions.iter().try_for_each(|pattern| catalog.choose(*layer, pattern));
+            chosen.map_err(|why| usage::wrong(&why))?;
+        }
         if let Some(why) = args.wide().and_then(|_| probes::slows(&layers)) {
             notices::note(&why);
         }
@@ -85,9 +90,11 @@ impl Plan {
         self.catalog.serves(&self.layers)
     }
 
-    /// The files that earlier runs found to have nothing to probe. A file may have something for probes of the user.
+    /// The files that earlier runs found to have nothing to probe. A file may have something for probes of the user, and
+    /// nothing of what is asked for.
     pub fn remembered(&self, args: &RecordArgs) -> Remembered {
-        if !(args.added.phase.is_empty() && args.added.probes.is_empty()) {
+        let chosen = args.layers.iter().any(|choice| choice.functions.is_some());
+        if chosen || !(args.added.phase.is_empty() && args.added.probes.is_empty()) {
             return Remembered::default();
         }
         let all: Vec<Layer> = args.layers.iter().filter(|choice| choice.all).map(|choice| choice.layer).collect();

@@ -300,8 +300,7 @@ impl Planner {
         if elf.go {
             return Some("Go program: return probes would corrupt its stacks".to_owned());
         }
-        let all = || format!("many calls that do no I/O: --layers {}=all records them", row.layer);
-        (!absent && self.catalog.leaves_out(row)).then(all)
+        if absent { None } else { self.catalog.leaves_out(row) }
     }
 
     /// The symbols of a file that each name of the user stands for.

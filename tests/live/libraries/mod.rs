@@ -1,6 +1,7 @@
 //! HDF5, `NetCDF`, `PnetCDF`, MPI-IO and C streams.
 
 mod chatty;
+mod chosen;
 mod hdf5;
 mod mpi_hdf5;
 mod mpiio;
