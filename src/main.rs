@@ -117,7 +117,17 @@ fn show(action: &Action) -> anyhow::Result<u8> {
                 code = FOUND;
             }
         }
-        Action::Compare { dirs, with, json, fail_if } => {
+        Action::Compare { dirs, with, process, json, fail_if } if !process.is_empty() => {
+            let ([dir], [], [a, b]) = (dirs.as_slice(), with.as_slice(), process.as_slice()) else {
+                let why =
+                    "give one dataset and two processes: iotrace-bpf compare DIR --process rank=0 --process rank=1";
+                return Err(WrongUsage(why.to_owned()).into());
+            };
+            if !compare::processes(dir, [a, b], *json, fail_if, export::report::WIDTH, &mut out)?.is_empty() {
+                code = FOUND;
+            }
+        }
+        Action::Compare { dirs, with, json, fail_if, .. } => {
             let sides = match (dirs.as_slice(), with.as_slice()) {
                 ([a, b], []) => [std::slice::from_ref(a), std::slice::from_ref(b)],
                 ([], _) | (_, []) => {

@@ -18,3 +18,4 @@ pub mod parallel;
 pub mod speed;
 pub mod trace;
 pub mod transfers;
+pub mod utilisation;

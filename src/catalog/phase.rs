@@ -55,7 +55,7 @@ impl FromStr for Phase {
         };
         if function.is_empty() || binary.is_some_and(str::is_empty) {
             return Err(
-                "expected FUNCTION, FILE:FIRST-LAST or one of them @BINARY: step, io::save@app, solver.c:42-87",
+                "expected FUNCTION or FUNCTION@BINARY: step, io::save@app, flush@libx.so; or lines: solver.c:42-87",
             );
         }
         if let Some(Err(why)) = Lines::parse(function) {

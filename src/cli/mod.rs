@@ -27,6 +27,7 @@ use crate::cli::values::{
     budget, disk_size, filter, layer_choice, library_layer, period, phase, pid, size, stacks, tick,
 };
 use crate::cli::whatif::WhatifArgs;
+use crate::compare::OneProcess;
 use crate::compare::condition::Condition;
 use crate::export::formats::{Format, Weight};
 use crate::loader::stacks::slow::Limit;
@@ -353,6 +354,9 @@ pub enum Action {
         /// The two datasets, or those of the first side
         #[arg(required = true, value_name = "DIR")]
         dirs: Vec<PathBuf>,
+        /// Two ranks or processes of one dataset: rank=N or pid=N, given twice
+        #[arg(long, value_name = "PROCESS")]
+        process: Vec<OneProcess>,
         /// Those of the second side
         #[arg(last = true, value_name = "DIR")]
         with: Vec<PathBuf>,

@@ -6,11 +6,17 @@ mod render;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
-use crate::export::report::{Report, Union, build};
+use crate::analysis::findings::Config;
+use crate::analysis::only;
+use crate::analysis::trace::source::Source;
+use crate::export::report::{RankRow, Report, Scope, Union, build, build_of};
+use crate::rows::{FileRollup, Span};
+use crate::usage;
 use condition::Condition;
 pub use figures::{Change, Figure, Found, Side, Unit, noise};
 
@@ -40,16 +46,117 @@ pub fn run(
     out: &mut dyn Write,
 ) -> Result<Vec<String>> {
     let [a, b] = [read(a)?, read(b)?];
-    let comparison = compare(&a, &b);
+    print(&compare(&a, &b), json, conditions, width, out)
+}
+
+fn print(
+    comparison: &Comparison,
+    json: bool,
+    conditions: &[Condition],
+    width: usize,
+    out: &mut dyn Write,
+) -> Result<Vec<String>> {
     let held = conditions.iter().map(|condition| condition.check(&comparison.figures));
     let held: Vec<String> = held.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
     let text = if json {
-        crate::text::json(&serde_json::to_string_pretty(&comparison)?) + "\n"
+        crate::text::json(&serde_json::to_string_pretty(comparison)?) + "\n"
     } else {
-        render::text(&comparison, &held, width)
+        render::text(comparison, &held, width)
     };
     out.write_all(text.as_bytes()).context("cannot write the comparison")?;
     Ok(held)
+}
+
+/// A process of a dataset, as it is compared with another one.
+#[derive(Debug, Clone)]
+pub struct OneProcess {
+    text: String,
+    rank: Option<i32>,
+    /// The processes of the rank: they may have made calls before their rank was known.
+    pids: Vec<i32>,
+}
+
+impl FromStr for OneProcess {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (what, number) = text.split_once('=').unwrap_or_default();
+        let number = number.parse().ok().filter(|n| *n >= 0);
+        let (rank, pid) = (number.filter(|_| what == "rank"), number.filter(|_| what == "pid"));
+        let known = rank.or(pid).map(|_| Self { text: text.to_owned(), rank, pids: pid.into_iter().collect() });
+        known.ok_or_else(|| "expected rank=N or pid=N".to_owned())
+    }
+}
+
+impl only::Condition for OneProcess {
+    fn text(&self) -> &str {
+        &self.text
+    }
+    fn holds(&self, span: &Span, _: Option<&str>) -> bool {
+        self.is(span.rank, Some(span.pid))
+    }
+    fn holds_of_sums(&self, row: &FileRollup, _: Option<&str>) -> bool {
+        self.is(row.rank, row.pid)
+    }
+    fn is_of_sums(&self) -> bool {
+        true
+    }
+    fn is_of_paths(&self) -> bool {
+        false
+    }
+}
+
+impl OneProcess {
+    fn is(&self, rank: Option<i32>, pid: Option<i32>) -> bool {
+        let known = || pid.is_some_and(|pid| self.pids.contains(&pid));
+        if self.rank.is_some() && rank.is_some() { self.rank == rank } else { known() }
+    }
+
+    /// Is the row of it?
+    fn has(&self, row: &RankRow) -> bool {
+        self.rank.map_or_else(|| row.pids.iter().any(|pid| self.pids.contains(pid)), |own| row.rank == Some(own))
+    }
+
+    /// The same with the processes of its rank.
+    fn found(&self, source: &mut dyn Source) -> Result<Self> {
+        let mut found = self.clone();
+        source.processes(&mut |process| {
+            if self.rank.is_some() && process.rank == self.rank {
+                found.pids.push(process.pid);
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+}
+
+/// The same of two ranks or processes of one dataset: the figures of their calls side by side.
+///
+/// # Errors
+/// Also when one of them made no call.
+pub fn processes(
+    dir: &Path,
+    [a, b]: [&OneProcess; 2],
+    json: bool,
+    conditions: &[Condition],
+    width: usize,
+    out: &mut dyn Write,
+) -> Result<Vec<String>> {
+    let of = |process: &OneProcess| -> Result<Vec<Named>> {
+        let mut runs = only_run(dir)?;
+        let process = process.found(&mut runs)?;
+        let scope = Scope { only: Some(&process), ..Scope::default() };
+        let mut report = build_of(&mut runs, &Config::default(), &scope)?;
+        let calls = report.layers.iter().fold(0, |sum: i64, row| sum.saturating_add(row.calls));
+        if calls == 0 {
+            usage::bail!("{} made no call in {}; `report --section ranks` lists them", process.text, dir.display());
+        }
+        // The run and the requests of its devices are of all processes.
+        let own = report.ranks.rows.iter().filter(|row| process.has(row)).map(|row| row.wall_ns).sum();
+        (report.header.duration_ns, report.tracing) = (own, None);
+        Ok(vec![(format!("{}: {}", dir.display(), process.text), report)])
+    };
+    print(&compare(&of(a)?, &of(b)?), json, conditions, width, out)
 }
 
 /// A run by its name.
@@ -60,13 +167,16 @@ fn read(dirs: &[PathBuf]) -> Result<Vec<Named>> {
 }
 
 fn one(dir: &Path) -> Result<Report> {
-    match Union::open_related(dir)?.as_mut_slice() {
-        [only] => build(only),
-        many => bail!(
-            "{} holds {} runs that have nothing to do with each other: give one of them",
-            dir.display(),
-            many.len()
-        ),
+    build(&mut only_run(dir)?)
+}
+
+fn only_run(dir: &Path) -> Result<Union> {
+    let mut runs = Union::open_related(dir)?;
+    match (runs.pop(), runs.len()) {
+        (Some(only), 0) => Ok(only),
+        (_, more) => {
+            bail!("{} holds {} runs that have nothing to do with each other: give one of them", dir.display(), more + 1)
+        }
     }
 }
 

@@ -123,6 +123,8 @@ fn file(shown: String, path: &str, opened: &fs::File, elf: &Elf, bytes: &[u8], p
     functions.extend(plan.settled.into_iter().map(Function::settled));
     let missing = plan.missing.iter().filter_map(|(spec, why)| Some((catalog.rows().get(usize::from(*spec))?, why)));
     functions.extend(missing.map(|(row, why)| {
+        let plain = row.lines().is_none() && elf.symtab;
+        let why = if plain { "does not define it" } else { why.as_str() };
         Function::without(row.layer.name(), row.symbol.to_owned(), "absent", format!("the file {why}"))
     }));
     let order = |f: &Function| catalog.rows().iter().position(|row| row.symbol == f.symbol);

@@ -293,6 +293,30 @@ for row in report["ranks"]["rows"]:
     libraries = ("netcdf", "pnetcdf", "hdf5", "mpiio", "mpi", "stdio")
     spent = sum(layer["own_inclusive_ns"] for name, layer in sql.items() if name in libraries)
     same(f"rank {key} library", row["library_ns"], spent)
+# What ranks spent their time on: of one node, whose times are not shifted.
+share = report["ranks"].get("share")
+if share and len(report["nodes"]) < 2 and "filter" not in report:
+    lives = {row["rank"]: row["ns"] for row in rows("""
+        SELECT rank, max(end_ns) - min(greatest(start_ns, 0)) AS ns
+        FROM processes WHERE rank IS NOT NULL GROUP BY rank HAVING count(*) = count(end_ns)""")}
+    spent = {row["rank"]: row for row in rows("""
+        SELECT rank, coalesce(sum(exclusive_ns) FILTER (layer NOT IN ('app', 'mpi', 'block')), 0)::BIGINT AS io,
+               coalesce(sum(exclusive_ns) FILTER (layer = 'mpi'), 0)::BIGINT AS mpi
+        FROM v_ranks WHERE rank IS NOT NULL GROUP BY rank""")}
+    if share["ranks"] and lives.keys() == {row["rank"] for row in report["ranks"]["rows"] if row["rank"] is not None}:
+        io = mpi = 0
+        for rank, wall in lives.items():
+            of = spent.get(rank, {"io": 0, "mpi": 0})
+            mpi += min(of["mpi"], wall)
+            io += min(of["io"], wall - min(of["mpi"], wall))
+        same("share of ranks", [share[key] for key in ("wall_ns", "io_ns", "mpi_ns", "application_ns")],
+             [sum(lives.values()), io, mpi, sum(lives.values()) - io - mpi])
+# How busy the CPUs were.
+cpu = [row["share"] for row in report["utilisation"] if row["resource"] == "cpu"]
+if cpu and len(report["nodes"]) < 2:
+    grown = {row["label"]: row["s"] for row in rows("""
+        SELECT label, max(value) - min(value) AS s FROM metrics WHERE name = 'node_cpu_seconds' GROUP BY label""")}
+    same("utilisation of CPUs", cpu[0], 1 - (grown.get("idle", 0) + grown.get("iowait", 0)) / sum(grown.values()), 1e-9)
 if sql_ranks:
     wrong.append(f"ranks only in SQL: {list(sql_ranks)}")
 # Neither processes without ranks nor a single rank can be out of balance.

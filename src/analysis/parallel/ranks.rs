@@ -11,6 +11,7 @@ use crate::analysis::nesting::Enclosing;
 use crate::analysis::trace::losses::Quality;
 use crate::analysis::trace::source::{IdKind, Source};
 use crate::rows::{FileRollup, Process, Span};
+use crate::text::percent;
 use crate::vocabulary::{Kind, LAYERS, Layer};
 
 /// Ranks and processes.
@@ -19,6 +20,25 @@ pub struct Ranks {
     pub rows: Vec<RankRow>,
     /// Of ranks: none with fewer than two.
     pub imbalance: Vec<Imbalance>,
+    /// Of the time of all ranks, or of all processes that made calls where there is no rank.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<Share>,
+}
+
+/// What the time of ranks or processes was spent on, from the start of each to its end, within the trace; to the last
+/// call where the end was not seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Share {
+    pub ranks: bool,
+    /// How many.
+    pub of: usize,
+    pub wall_ns: i64,
+    /// In calls of all layers but that of MPI communication. Of several threads it adds up, up to the wall time.
+    pub io_ns: i64,
+    /// In MPI communication inside them.
+    pub mpi_ns: i64,
+    /// The rest: code of the application, and communication of its own.
+    pub application_ns: i64,
 }
 
 /// One rank (its processes together), or one process without a rank.
@@ -44,6 +64,8 @@ pub struct RankRow {
     pub own_ns: i64,
     pub own_bytes: i64,
     pub exclusive_ns: BTreeMap<&'static str, i64>,
+    /// From the start of its first process to the end of its last one, within the trace.
+    pub wall_ns: i64,
     pub complete: bool,
 }
 
@@ -129,28 +151,35 @@ impl ByProcess {
     }
 
     /// Ranks in order, then processes without a rank; and how many processes there are.
-    pub fn finish(self, source: &mut dyn Source, quality: &Quality) -> Result<(Ranks, usize)> {
-        let mut known = HashMap::<i32, (Option<i32>, i32, Option<String>)>::default();
+    /// Processes whose end was not seen were there until the last row at least.
+    pub fn finish(self, source: &mut dyn Source, quality: &Quality, last_ns: i64) -> Result<(Ranks, usize)> {
+        let mut known = HashMap::<i32, (Option<i32>, Option<String>)>::default();
+        let mut lives = HashMap::<i32, [i64; 2]>::default();
+        let mut all = self.0;
         source.processes(&mut |p: &Process| {
-            known.insert(p.process_ix, (p.rank, p.pid, p.exe.clone()));
+            known.insert(p.process_ix, (p.rank, p.exe.clone()));
+            lives.insert(p.process_ix, [p.start_ns.max(0), p.end_ns.unwrap_or(last_ns)]);
+            all.entry(p.process_ix).or_default().pid = p.pid;
             Ok(())
         })?;
-        let mut all = self.0;
-        for (ix, (_, pid, _)) in &known {
-            all.entry(*ix).or_default().pid = *pid;
-        }
         let processes = all.len();
         let mut ordered: Vec<_> = all.into_iter().collect();
         ordered.sort_by_key(|(ix, _)| *ix);
         let mut rows = BTreeMap::<(bool, i32), RankRow>::new();
+        let mut spans = BTreeMap::<(bool, i32), [i64; 2]>::new();
         for (ix, process) in ordered {
             let (rank, exe) = match known.remove(&ix) {
-                Some((rank, _, exe)) => (rank.or(process.rank), exe),
+                Some((rank, exe)) => (rank.or(process.rank), exe),
                 None => (process.rank, None),
             };
             let row =
                 rows.entry((rank.is_none(), rank.unwrap_or(ix))).or_insert_with(|| RankRow::new(rank, exe, quality));
             row.add(&process);
+            if let Some([start, end]) = lives.get(&ix) {
+                let life = spans.entry((rank.is_none(), rank.unwrap_or(ix))).or_insert([*start, *end]);
+                *life = [life[0].min(*start), life[1].max(*end)];
+                row.wall_ns = life[1].saturating_sub(life[0]).max(0);
+            }
             if let Some(origin) = source.origin(IdKind::Process, i64::from(ix))
                 && !row.hosts.iter().any(|host| host == origin.host)
             {
@@ -158,8 +187,44 @@ impl ByProcess {
             }
         }
         let rows: Vec<_> = rows.into_values().collect();
-        let imbalance = imbalance(&rows);
-        Ok((Ranks { rows, imbalance }, processes))
+        let (imbalance, share) = (imbalance(&rows), Share::of(&rows));
+        Ok((Ranks { rows, imbalance, share }, processes))
+    }
+}
+
+impl Share {
+    fn of(rows: &[RankRow]) -> Option<Self> {
+        let ranks = rows.iter().any(|row| row.rank.is_some());
+        let counts = |row: &&RankRow| if ranks { row.rank.is_some() } else { !row.exclusive_ns.is_empty() };
+        let none = Self { ranks, of: 0, wall_ns: 0, io_ns: 0, mpi_ns: 0, application_ns: 0 };
+        let all = rows.iter().filter(counts).fold(none, |sum, row| {
+            let [io_ns, mpi_ns] = row.in_calls();
+            let mpi_ns = mpi_ns.min(row.wall_ns);
+            let io_ns = io_ns.min(row.wall_ns.saturating_sub(mpi_ns));
+            let rest = row.wall_ns.saturating_sub(io_ns).saturating_sub(mpi_ns);
+            Self {
+                of: sum.of + 1,
+                wall_ns: sum.wall_ns.saturating_add(row.wall_ns),
+                io_ns: sum.io_ns.saturating_add(io_ns),
+                mpi_ns: sum.mpi_ns.saturating_add(mpi_ns),
+                application_ns: sum.application_ns.saturating_add(rest),
+                ..sum
+            }
+        });
+        (all.wall_ns > 0).then_some(all)
+    }
+
+    /// `of 4 ranks: 12.0% in I/O calls, 3.0% in MPI communication inside them, 85.0% in application code`
+    pub fn text(&self) -> String {
+        let part = |ns: i64| percent(ns as f64 / self.wall_ns.max(1) as f64);
+        let of = match (self.ranks, self.of) {
+            (true, 1) => "1 rank".to_owned(),
+            (true, n) => format!("{n} ranks"),
+            (false, 1) => "1 process".to_owned(),
+            (false, n) => format!("{n} processes"),
+        };
+        let (io, mpi, rest) = (part(self.io_ns), part(self.mpi_ns), part(self.application_ns));
+        format!("of {of}: {io} in I/O calls, {mpi} in MPI communication inside them, {rest} in application code")
     }
 }
 
@@ -179,8 +244,21 @@ impl RankRow {
             own_ns: 0,
             own_bytes: 0,
             exclusive_ns: BTreeMap::new(),
+            wall_ns: 0,
             complete: quality.all(),
         }
+    }
+
+    /// Time in I/O calls, and in MPI communication inside them. Phases are application code.
+    fn in_calls(&self) -> [i64; 2] {
+        self.exclusive_ns.iter().fold([0, 0], |[io, mpi], (layer, ns)| {
+            let ns = (*ns).max(0);
+            match Layer::parse(layer) {
+                Some(Layer::Mpi) => [io, mpi.saturating_add(ns)],
+                Some(Layer::App | Layer::Block) | None => [io, mpi],
+                Some(_) => [io.saturating_add(ns), mpi],
+            }
+        })
     }
 
     fn add(&mut self, process: &OfProcess) {

@@ -43,6 +43,7 @@ pub use crate::analysis::trace::source::{Each, IdKind, Origin, Source};
 pub use crate::analysis::transfers::amplification::{Amplification, Called, Chain, ClassBytes, Step};
 pub use crate::analysis::transfers::composition::Composed;
 pub use crate::analysis::transfers::sizes::SizeRow;
+pub use crate::analysis::utilisation::Utilisation;
 pub use find::datasets;
 pub use header::Header;
 pub use print::{Ask, Format, Wish, run, run_with, single};
@@ -76,6 +77,8 @@ pub struct Report {
     pub findings: Findings,
     /// The tracer's own share of the run; `None` where it was not recorded.
     pub tracing: Option<Tracing>,
+    /// How busy the node was: CPU, memory, the busiest device and interface.
+    pub utilisation: Vec<Utilisation>,
     /// The nodes that datasets were recorded on, in order of name.
     pub nodes: Vec<NodeRow>,
     /// False when anything was lost.
@@ -319,12 +322,12 @@ pub fn build_of(source: &mut dyn Source, config: &Config, scope: &Scope) -> Resu
     let failed_lookups = all.lookups.finish(source, &quality)?;
     let slow_stacks = all.stacks.finish(source, &quality)?;
     let speed = all.speeds.finish(source, &quality, !only.is_restricted())?;
-    let (ranks, processes) = all.processes.finish(source, &quality)?;
+    let (ranks, processes) = all.processes.finish(source, &quality, all.last)?;
     (header.processes, header.ranks) = (processes, ranks.rows.iter().filter(|row| row.rank.is_some()).count());
     let nodes = nodes(source, all.meetings);
     trace_back(source, &nodes, &mut files, &mut slowest);
     let layers = all.layers.rows(&quality);
-    let tracing = tracing::read(source, &layers)?;
+    let (tracing, utilisation) = tracing::read(source, &layers)?;
     let trace = findings::Trace {
         duration_ns: tracing.as_ref().map_or(header.duration_ns, |tracing| tracing.run_ns),
         tracing: tracing.as_ref().map(|tracing| tracing.share),
@@ -339,6 +342,7 @@ pub fn build_of(source: &mut dyn Source, config: &Config, scope: &Scope) -> Resu
         complete: quality.all(),
         filter: scope.only.map(|condition| condition.text().to_owned()),
         tracing,
+        utilisation,
         findings,
         time: time::parts(&layers, &waiting),
         layers,

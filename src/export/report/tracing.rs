@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::analysis::layers::LayerRow;
 use crate::analysis::trace::share::{self, TRUSTED_SHARE};
 use crate::analysis::trace::source::Source;
+use crate::analysis::utilisation::{Utilisation, Utilisations};
 use crate::text::{percent, time};
 use crate::vocabulary::Layer;
 
@@ -24,19 +25,21 @@ pub struct Tracing {
     pub run_ns: i64,
 }
 
-/// What hooks cost, if that was recorded.
-pub fn read(source: &mut dyn Source, layers: &[LayerRow]) -> Result<Option<Tracing>> {
-    let mut costs = share::Tracing::default();
+/// What hooks cost, if that was recorded, and how busy the node was.
+pub fn read(source: &mut dyn Source, layers: &[LayerRow]) -> Result<(Option<Tracing>, Vec<Utilisation>)> {
+    let (mut costs, mut node) = (share::Tracing::default(), Utilisations::default());
     source.metrics(&mut |row| {
         costs.add(row);
+        node.add(row);
         Ok(())
     })?;
-    let (Some(run_ns), Some(share)) = (costs.run_ns(), costs.share()) else { return Ok(None) };
+    let node = node.finish();
+    let (Some(run_ns), Some(share)) = (costs.run_ns(), costs.share()) else { return Ok((None, node)) };
     let ops = layers.iter().filter(|row| row.layer != Layer::Block.name()).flat_map(|row| &row.ops);
     let calls: i64 = ops.map(|op| op.calls - op.estimated_calls).sum();
     let ns_per_call = (calls > 0).then(|| costs.hooks_ns / calls as f64);
     let (seconds, held_s) = (costs.tracing_ns() / 1e9, costs.held_ns() / 1e9);
-    Ok(Some(Tracing { share, seconds, held_s, ns_per_call, run_ns }))
+    Ok((Some(Tracing { share, seconds, held_s, ns_per_call, run_ns }), node))
 }
 
 impl Tracing {

@@ -80,3 +80,38 @@ fn wrong_usage_is_named() {
         assert!(got == Some(code) && error.contains(why), "{args:?}: {got:?} {error}");
     }
 }
+
+#[test]
+fn two_ranks_of_one_dataset_stand_side_by_side() {
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/mpi_hdf5");
+    let both = |a: &str, b: &str| compare(&[fixture, "--process", a, "--process", b, "--json"]);
+    let (code, json, errors) = both("rank=0", "rank=1");
+    assert_eq!(code, Some(0), "{errors}");
+    let json: Value = serde_json::from_str(&json).unwrap();
+    // The figures of each are those of the report on the whole.
+    let report = Command::cargo_bin("iotrace-bpf").unwrap().args(["report", fixture, "--json"]).output().unwrap();
+    let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+    let row = |rank: i64| {
+        let rows = report["ranks"]["rows"].as_array().unwrap();
+        rows.iter().find(|row| row["rank"] == rank).unwrap_or_else(|| panic!("no rank {rank}"))
+    };
+    for (side, rank) in [("a", 0), ("b", 1)] {
+        for layer in ["syscall", "mpiio", "hdf5"] {
+            let ours = figure(&json, &format!("{layer}.time"))[side]["median"].as_f64().unwrap();
+            let ns = row(rank)["exclusive_ns"][layer].as_i64().unwrap();
+            assert!((ours - ns as f64 / 1e9).abs() < 1e-9, "{layer} of rank {rank}: {ours} s, {ns} ns");
+        }
+        let time = figure(&json, "time")[side]["median"].as_f64().unwrap();
+        assert!((time - row(rank)["wall_ns"].as_i64().unwrap() as f64 / 1e9).abs() < 1e-9);
+    }
+    // A process is found by its number, too.
+    let pid = row(1)["pids"][0].as_i64().unwrap();
+    let (code, other, errors) = both("rank=0", &format!("pid={pid}"));
+    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(figure(&serde_json::from_str(&other).unwrap(), "syscall.time"), figure(&json, "syscall.time"));
+    let (code, _, errors) = both("rank=0", "rank=9999");
+    assert!(code == Some(2) && errors.contains("rank=9999 made no call"), "{errors}");
+    let (code, _, errors) = compare(&[fixture, "--process", "rank=0"]);
+    assert!(code == Some(2) && errors.contains("one dataset and two processes"), "{errors}");
+    assert_eq!(both("rank=0", "node=1").0, Some(2));
+}

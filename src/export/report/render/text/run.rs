@@ -3,7 +3,7 @@
 use crate::export::report::render::style::{Line, Tone};
 use crate::export::report::render::table::{Cell, Column, Table};
 use crate::export::report::render::{Look, plural};
-use crate::export::report::{LayerCoverage, OpRow, Report, Tracing};
+use crate::export::report::{LayerCoverage, OpRow, Report, Tracing, Utilisation};
 use crate::text::{escape, percent, time};
 use crate::vocabulary::Layer;
 
@@ -26,6 +26,7 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
         ("traced", traced(report)),
     ];
     facts.extend(report.tracing.as_ref().map(|tracing| ("tracing", tracing.text())));
+    facts.extend(shares(report));
     facts.extend(special(report));
     if h.excluded_calls > 0 {
         let calls = plural(h.excluded_calls as usize, "call", "calls");
@@ -42,6 +43,13 @@ fn traced(report: &Report) -> String {
     let nodes = if report.nodes.len() > 1 { format!(", {} nodes", report.nodes.len()) } else { String::new() };
     let (processes, files) = (plural(h.processes, "process", "processes"), plural(h.files, "file", "files"));
     format!("{processes}{ranks}{nodes}, {files}")
+}
+
+/// How busy the node was, and what ranks or processes spent their time on.
+fn shares(report: &Report) -> Vec<(&'static str, String)> {
+    let node: Vec<String> = report.utilisation.iter().map(Utilisation::text).collect();
+    let node = (!node.is_empty()).then(|| ("node", node.join(", ")));
+    node.into_iter().chain(report.ranks.share.as_ref().map(|share| ("code", share.text()))).collect()
 }
 
 /// Facts that most runs have not, and that change what figures mean.
@@ -131,6 +139,10 @@ pub fn lines(report: &Report, look: &Look) -> Vec<Line> {
     // Chosen by its name it is whole.
     let chosen = look.sections.iter().flatten().any(|section| section.name == "run");
     let more = if chosen { facts(report).split_off(3) } else { special(report) };
+    if !chosen {
+        let shares = shares(report).into_iter();
+        lines.extend(shares.flat_map(|(name, value)| look.sentence(Tone::Plain, &format!("{name:<9} {value}"))));
+    }
     lines.extend(more.into_iter().map(|(name, value)| Line::plain(format!("{name:<9} {value}"))));
     lines
 }
