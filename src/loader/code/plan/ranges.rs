@@ -53,9 +53,9 @@ impl Planner {
             return;
         }
         let bytes = match read() {
-            Ok(_) if elf.go => return self.all_missing(plan, &wanted, "is a Go program, which moves its stacks"),
+            Ok(_) if elf.go => return all_missing(plan, &wanted, "is a Go program, which moves its stacks"),
             Ok(bytes) => bytes,
-            Err(why) => return self.all_missing(plan, &wanted, &why.to_string()),
+            Err(why) => return all_missing(plan, &wanted, &why.to_string()),
         };
         let taken: HashMap<u64, &str> = plan.probes.iter().map(|probe| (probe.offset, probe.symbol)).collect();
         let mut places: BTreeMap<u64, At> = BTreeMap::new();
@@ -81,10 +81,6 @@ impl Planner {
             probe.places = Some(mine.collect());
             plan.probes.push(probe);
         }
-    }
-
-    fn all_missing(&self, plan: &mut Plan, wanted: &[(u16, Lines)], why: &str) {
-        plan.missing.extend(wanted.iter().map(|(spec, _)| (*spec, why.to_owned())));
     }
 
     /// The probe of a range, and the addresses of its places, which are added to those of the others.
@@ -144,4 +140,8 @@ impl Planner {
             places: None,
         }
     }
+}
+
+fn all_missing(plan: &mut Plan, wanted: &[(u16, Lines)], why: &str) {
+    plan.missing.extend(wanted.iter().map(|(spec, _)| (*spec, why.to_owned())));
 }
