@@ -423,7 +423,8 @@ static __always_inline u64 iot_return_at(struct pt_regs *ctx, u64 cookie)
 	/* no choice between addresses in the context, which the verifier refuses */
 	barrier_var(sp);
 	barrier_var(fp);
-	return (iot_cookie_has(cookie, IOT_COOKIE_BASE) ? fp : sp) + (cookie >> IOT_COOKIE_FRAME & IOT_FRAME_WORDS) * sizeof(u64) - sizeof(u64);
+	return (iot_cookie_has(cookie, IOT_COOKIE_BASE) ? fp : sp) +
+	       (cookie >> IOT_COOKIE_FRAME & IOT_FRAME_WORDS) * sizeof(u64) - sizeof(u64);
 }
 
 static __always_inline bool iot_is_range(struct iot_frame *f, u64 sp)

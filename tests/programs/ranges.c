@@ -14,14 +14,14 @@ static int loops(int fd, int rounds)
 	int moved = 0;
 
 	pwrite(fd, block, 1, 0);
-	for (int i = 0; i < rounds; i++) {	       /* around */
+	for (int i = 0; i < rounds; i++) {		  /* around */
 		moved += pwrite(fd, block, 100, i * 100); /* body */
 		if (i == 2)
 			continue;
 		if (i == 5)
 			break;
 		moved += pread(fd, block, 10, i * 100); /* /body */
-	} /* /around */
+	}						/* /around */
 	pwrite(fd, block, 2, 0);
 	return moved;
 }
