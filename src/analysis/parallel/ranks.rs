@@ -214,7 +214,8 @@ impl Share {
         (all.wall_ns > 0).then_some(all)
     }
 
-    /// `of 4 ranks: 12.0% in I/O calls, 3.0% in MPI communication inside them, 85.0% in application code`
+    /// `of 4 ranks: 12.0% in I/O calls, 3.0% in MPI communication inside them, 85.0% in application code`; without MPI not
+    /// of that.
     pub fn text(&self) -> String {
         let part = |ns: i64| percent(ns as f64 / self.wall_ns.max(1) as f64);
         let of = match (self.ranks, self.of) {
@@ -223,8 +224,12 @@ impl Share {
             (false, 1) => "1 process".to_owned(),
             (false, n) => format!("{n} processes"),
         };
-        let (io, mpi, rest) = (part(self.io_ns), part(self.mpi_ns), part(self.application_ns));
-        format!("of {of}: {io} in I/O calls, {mpi} in MPI communication inside them, {rest} in application code")
+        let (io, rest) = (part(self.io_ns), part(self.application_ns));
+        let mpi = match self.mpi_ns {
+            0 => String::new(),
+            ns => format!(", {} in MPI communication inside them", part(ns)),
+        };
+        format!("of {of}: {io} in I/O calls{mpi}, {rest} in application code")
     }
 }
 
