@@ -33,7 +33,7 @@ const BUSY: Words = &[(0.9, "saturated"), (0.6, "busy"), (0.2, "in use"), (0.0, 
 const FULL: Words = &[(0.95, "nearly full"), (0.7, "well filled"), (0.0, "enough is free")];
 const RATES: Words = &[(1e8, "much in use"), (1e6, "in use"), (0.0, "idle most of the time")];
 
-/// Not a network.
+/// No network. Of interfaces that carried nothing there is nothing to say, either.
 const LOOPBACK: &str = "lo";
 
 fn word(words: Words, value: f64) -> &'static str {
@@ -81,7 +81,7 @@ impl Utilisations {
         }
     }
 
-    /// Of each resource the busiest.
+    /// Of each resource that was used the busiest.
     pub fn finish(self) -> Vec<Utilisation> {
         let all: Vec<Utilisation> = self.nodes.iter().flat_map(Node::of).collect();
         let busiest = |resource| {
@@ -130,7 +130,7 @@ impl Node {
         let mut interfaces: BTreeMap<&str, f64> = BTreeMap::new();
         for (label, bytes) in self.grown(Figure::Network) {
             let name = label.rsplit_once(' ').map_or(label, |(name, _)| name);
-            if name != LOOPBACK {
+            if name != LOOPBACK && bytes > 0.0 {
                 *interfaces.entry(name).or_default() += bytes;
             }
         }
