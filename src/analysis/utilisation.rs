@@ -40,40 +40,47 @@ fn word(words: Words, value: f64) -> &'static str {
     words.iter().find(|(from, _)| value >= *from).or(words.last()).map_or("", |(_, word)| word)
 }
 
-/// Totals of one node: their first and their last value.
+/// A total that grows: when it had its first and its last value, and these.
+type Grows = [(i64, f64); 2];
+
+/// What is known of one node.
 #[derive(Debug, Default)]
 struct Node {
-    from: i64,
-    to: i64,
-    totals: BTreeMap<(&'static str, String), [f64; 2]>,
+    totals: BTreeMap<(&'static str, String), Grows>,
     /// Bytes of memory, and the least that was available.
     memory: Option<f64>,
     available: Option<f64>,
 }
 
-/// Takes the rows of table `metrics`. Those of a node come together, in the order of time.
+/// Takes the rows of table `metrics`, by node. A figure has a row when it changes: in a window of a trace the first one may be
+/// from long before.
 #[derive(Debug, Default)]
 pub struct Utilisations {
-    nodes: Vec<Node>,
+    nodes: BTreeMap<String, Node>,
 }
 
 impl Utilisations {
-    pub fn add(&mut self, row: &Metric) {
+    pub fn add(&mut self, host: &str, row: &Metric) {
         let is = |figures: &[Figure]| figures.iter().any(|figure| figure.name() == row.name);
         let total = is(&[Figure::Cpu, Figure::DeviceBusy, Figure::Network]);
         if !total && !is(&[Figure::Memory]) {
             return;
         }
-        if self.nodes.last().is_none_or(|node| row.t_ns < node.to) {
-            self.nodes.push(Node { from: row.t_ns, ..Node::default() });
+        if !self.nodes.contains_key(host) {
+            self.nodes.insert(host.to_owned(), Node::default());
         }
-        let Some(node) = self.nodes.last_mut() else { return };
-        node.to = row.t_ns;
+        let Some(node) = self.nodes.get_mut(host) else { return };
         let label = row.label.as_deref().unwrap_or_default();
         match label {
             _ if total => {
-                let values = node.totals.entry((row.name, label.to_owned())).or_insert([row.value; 2]);
-                values[1] = row.value;
+                let now = (row.t_ns, row.value);
+                let [first, last] = node.totals.entry((row.name, label.to_owned())).or_insert([now; 2]);
+                if now.0 < first.0 {
+                    *first = now;
+                }
+                if now.0 >= last.0 {
+                    *last = now;
+                }
             }
             "total" => node.memory = Some(row.value),
             "available" => node.available = Some(node.available.map_or(row.value, |least| least.min(row.value))),
@@ -83,7 +90,7 @@ impl Utilisations {
 
     /// Of each resource that was used the busiest.
     pub fn finish(self) -> Vec<Utilisation> {
-        let all: Vec<Utilisation> = self.nodes.iter().flat_map(Node::of).collect();
+        let all: Vec<Utilisation> = self.nodes.values().flat_map(Node::of).collect();
         let busiest = |resource| {
             let of = all.iter().filter(|u| u.resource == resource);
             of.max_by(|a, b| a.value().total_cmp(&b.value())).cloned()
@@ -96,11 +103,19 @@ impl Node {
     /// By how much a total grew, by its label.
     fn grown(&self, figure: Figure) -> impl Iterator<Item = (&str, f64)> {
         let of = self.totals.iter().filter(move |((name, _), _)| *name == figure.name());
-        of.map(|((_, label), [first, last])| (label.as_str(), (last - first).max(0.0)))
+        of.map(|((_, label), [first, last])| (label.as_str(), (last.1 - first.1).max(0.0)))
+    }
+
+    /// How long it was looked at: from the first sample, which has all of CPU time, to the last.
+    fn seconds(&self) -> f64 {
+        let of_cpus = self.totals.iter().filter(|((name, _), _)| *name == Figure::Cpu.name());
+        let from = of_cpus.map(|(_, [first, _])| first.0).max();
+        let to = self.totals.values().map(|[_, last]| last.0).max();
+        from.zip(to).map_or(0.0, |(from, to)| to.saturating_sub(from) as f64 / 1e9)
     }
 
     fn of(&self) -> Vec<Utilisation> {
-        let seconds = self.to.saturating_sub(self.from) as f64 / 1e9;
+        let seconds = self.seconds();
         if seconds <= 0.0 {
             return Vec::new();
         }
@@ -170,11 +185,20 @@ impl Utilisation {
 mod tests {
     use super::*;
 
-    fn texts(rows: &[(i64, Figure, &str, f64)]) -> Vec<String> {
+    type Row<'a> = (i64, Figure, &'a str, f64);
+
+    fn texts(rows: &[Row<'_>]) -> Vec<String> {
+        texts_of_nodes(&[rows])
+    }
+
+    fn texts_of_nodes(nodes: &[&[Row<'_>]]) -> Vec<String> {
         let mut all = Utilisations::default();
-        for (s, figure, label, value) in rows {
-            let label = (!label.is_empty()).then(|| (*label).to_owned());
-            all.add(&Metric { t_ns: s * 1_000_000_000, name: figure.name(), label, value: *value });
+        for (n, rows) in nodes.iter().enumerate() {
+            for (s, figure, label, value) in *rows {
+                let label = Some((*label).to_owned());
+                let row = Metric { t_ns: s * 1_000_000_000, name: figure.name(), label, value: *value };
+                all.add(&format!("node{n}"), &row);
+            }
         }
         all.finish().iter().map(Utilisation::text).collect()
     }
@@ -205,7 +229,18 @@ mod tests {
         // Of two nodes the busier one.
         let idle = [(1, Cpu, "user", 0.0), (1, Cpu, "idle", 0.0), (2, Cpu, "user", 1.0), (2, Cpu, "idle", 9.0)];
         assert_eq!(texts(&idle), ["CPU 10.0% busy (idle most of the time)"]);
-        assert_eq!(texts(&[&idle[..], &all].concat())[..3], expected);
+        assert_eq!(texts_of_nodes(&[&idle[..], &all])[..3], expected);
+    }
+
+    #[test]
+    fn figures_of_a_window_may_be_from_before_it() {
+        use Figure::{Cpu, DeviceBusy};
+        // In the order of their names; what did not change since the third second has no row after that.
+        let before =
+            [(20, Cpu, "idle", 10.0), (3, Cpu, "steal", 0.0), (20, Cpu, "user", 5.0), (3, DeviceBusy, "vda", 1.0)];
+        let window = [(22, DeviceBusy, "vda", 2.0), (30, Cpu, "idle", 15.0), (30, Cpu, "user", 10.0)];
+        let expected = ["CPU 50.0% busy (in use)", "vda 10.0% busy (idle most of the time)"];
+        assert_eq!(texts(&[&before[..], &window].concat()), expected);
     }
 
     #[test]

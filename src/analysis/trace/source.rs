@@ -77,6 +77,11 @@ pub trait Source {
         None
     }
 
+    /// Calls `each` with the kernel's figures of each node, and the name of the node where there are several.
+    fn metrics_of_nodes(&mut self, each: &mut dyn FnMut(&str, &Metric) -> Result<()>) -> Result<()> {
+        self.metrics(&mut |row| each("", row))
+    }
+
     /// From which id on ids are of which host, in order of ids: [`Self::origin`] while rows are read. Nothing of one dataset.
     fn hosts(&self, _kind: IdKind) -> Hosts {
         Hosts::default()

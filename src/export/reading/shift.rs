@@ -94,7 +94,7 @@ mod tests {
     use crate::export::{TABLES, Table};
 
     /// Columns of nanoseconds that are no times.
-    const DURATIONS: [&str; 17] = [
+    const DURATIONS: [&str; 18] = [
         "dur_ns",
         "probe_ns",
         "self_ns",
@@ -107,6 +107,7 @@ mod tests {
         "journal_ns",
         "flush_ns",
         "devqueue_ns",
+        "usual_ns",
         "device_ns",
         "remote_ns",
         "max_ns",

@@ -30,7 +30,10 @@ pub fn read(source: &mut dyn Source, layers: &[LayerRow]) -> Result<(Option<Trac
     let (mut costs, mut node) = (share::Tracing::default(), Utilisations::default());
     source.metrics(&mut |row| {
         costs.add(row);
-        node.add(row);
+        Ok(())
+    })?;
+    source.metrics_of_nodes(&mut |host, row| {
+        node.add(host, row);
         Ok(())
     })?;
     let node = node.finish();

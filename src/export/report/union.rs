@@ -411,6 +411,10 @@ impl Source for Union {
         Ok(())
     }
 
+    fn metrics_of_nodes(&mut self, each: &mut dyn FnMut(&str, &Metric) -> Result<()>) -> Result<()> {
+        self.metrics_of_hosts(|host, row| each(host, &row))
+    }
+
     fn spans_of_roots(&mut self, roots: &BTreeSet<i64>, each: Each<Span>) -> Result<()> {
         for part in &self.parts {
             let ids = self.ids(part);

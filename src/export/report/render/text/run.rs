@@ -139,10 +139,6 @@ pub fn lines(report: &Report, look: &Look) -> Vec<Line> {
     // Chosen by its name it is whole.
     let chosen = look.sections.iter().flatten().any(|section| section.name == "run");
     let more = if chosen { facts(report).split_off(3) } else { special(report) };
-    if !chosen {
-        let shares = shares(report).into_iter();
-        lines.extend(shares.flat_map(|(name, value)| look.sentence(Tone::Plain, &format!("{name:<9} {value}"))));
-    }
     lines.extend(more.into_iter().map(|(name, value)| Line::plain(format!("{name:<9} {value}"))));
     lines
 }
