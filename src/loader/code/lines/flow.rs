@@ -140,6 +140,7 @@ fn past_padding(code: &Instructions, at: u64) -> Option<u64> {
 }
 
 #[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "ranges of code, of which there may be one")]
 mod tests {
     use super::*;
 
