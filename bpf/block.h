@@ -204,8 +204,8 @@ static __always_inline void iot_part(struct iot_bio *part, bool wanted)
 }
 
 /*
- * A device that works on bios themselves: stacked ones (device mapper, md), and some that are memory. The number of what counts
- * as a request of it.
+ * A device that works on bios themselves: stacked ones (device mapper, md), and some that are memory. The number of what
+ * counts as a request of it.
  */
 static __noinline u64 iot_level(struct bio *bio, struct iot_queued *q)
 {

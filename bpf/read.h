@@ -31,8 +31,8 @@ static __always_inline u64 iot_inline_word(const void *at)
 }
 
 /*
- * The same by a call. Kernels take the branches that never run out of a program one by one, and move all that stands behind
- * them: with one for each word that is read, this took a third of the time until a trace begins.
+ * The same by a call. Kernels remove branches that never run from a program one by one, and move all that stands behind
+ * them: with one for each word that is read, this took a quarter of the CPU time until a trace begins.
  */
 static __noinline u64 iot_word(const void *at)
 {
@@ -63,7 +63,7 @@ static __noinline u64 iot_word(const void *at)
 /* Of one member that is a number or a pointer. */
 #define IOT_READ(src, ...) ___apply(iot_value, ___narg(src, ##__VA_ARGS__))(iot_word, src, ##__VA_ARGS__)
 
-/* The same without a call: for what each call of the program runs through, and where no frame is left (512 bytes, Linux 6.1). */
+/* The same without a call: for what each call of the program runs through, and where Linux 6.1 has no stack left for one. */
 #define IOT_READ_FAST(src, ...) ___apply(iot_value, ___narg(src, ##__VA_ARGS__))(iot_inline_word, src, ##__VA_ARGS__)
 
 #endif
