@@ -63,7 +63,7 @@ static __noinline u64 iot_word(const void *at)
 /* Of one member that is a number or a pointer. */
 #define IOT_READ(src, ...) ___apply(iot_value, ___narg(src, ##__VA_ARGS__))(iot_word, src, ##__VA_ARGS__)
 
-/* The same without a call: for what each call of the program runs through, and where Linux 6.1 has no stack left for one. */
+/* The same without a call, for what each call of the program runs through. In the deepest chains 6.1 has no stack for one. */
 #define IOT_READ_FAST(src, ...) ___apply(iot_value, ___narg(src, ##__VA_ARGS__))(iot_inline_word, src, ##__VA_ARGS__)
 
 #endif
