@@ -31,6 +31,8 @@
 #include "left.h"
 #include "note.h"
 #include "lib.h"
+#include "lines.h"
+#include "uprobe.h"
 #include "operation.h"
 #include "uring.h"
 #include "kaio.h"

@@ -15,6 +15,7 @@ use iotrace_bpf::{
 };
 use std::ffi::OsString;
 use std::io::{self, Write as _};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// The command line, or a file of settings that it names, is wrong.
@@ -117,27 +118,18 @@ fn show(action: &Action) -> anyhow::Result<u8> {
                 code = FOUND;
             }
         }
-        Action::Compare { dirs, with, process, json, fail_if } if !process.is_empty() => {
-            let ([dir], [], [a, b]) = (dirs.as_slice(), with.as_slice(), process.as_slice()) else {
-                let why =
-                    "give one dataset and two processes: iotrace-bpf compare DIR --process rank=0 --process rank=1";
-                return Err(WrongUsage(why.to_owned()).into());
-            };
-            if !compare::processes(dir, [a, b], *json, fail_if, export::report::WIDTH, &mut out)?.is_empty() {
-                code = FOUND;
-            }
-        }
-        Action::Compare { dirs, with, json, fail_if, .. } => {
-            let sides = match (dirs.as_slice(), with.as_slice()) {
-                ([a, b], []) => [std::slice::from_ref(a), std::slice::from_ref(b)],
-                ([], _) | (_, []) => {
-                    let why = "give two datasets: iotrace-bpf compare A B\n\
-                               or several on each side: iotrace-bpf compare A1 A2 A3 -- B1 B2 B3";
+        Action::Compare { dirs, with, process, json, fail_if } => {
+            let width = export::report::WIDTH;
+            let held = match (dirs.as_slice(), with.as_slice(), process.as_slice()) {
+                ([dir], [], [a, b]) => compare::processes(dir, [a, b], *json, fail_if, width, &mut out)?,
+                (dirs, with, []) => compare::run(sides(dirs, with)?, *json, fail_if, width, &mut out)?,
+                _ => {
+                    let why =
+                        "give one dataset and two processes: iotrace-bpf compare DIR --process rank=0 --process rank=1";
                     return Err(WrongUsage(why.to_owned()).into());
                 }
-                (a, b) => [a, b],
             };
-            if !compare::run(sides, *json, fail_if, export::report::WIDTH, &mut out)?.is_empty() {
+            if !held.is_empty() {
                 code = FOUND;
             }
         }
@@ -189,4 +181,17 @@ fn show(action: &Action) -> anyhow::Result<u8> {
     }
     out.flush()?;
     Ok(code)
+}
+
+/// The datasets of each side of a comparison.
+fn sides<'a>(dirs: &'a [PathBuf], with: &'a [PathBuf]) -> Result<[&'a [PathBuf]; 2], WrongUsage> {
+    match (dirs, with) {
+        ([a, b], []) => Ok([std::slice::from_ref(a), std::slice::from_ref(b)]),
+        ([], _) | (_, []) => {
+            let why = "give two datasets: iotrace-bpf compare A B\n\
+                       or several on each side: iotrace-bpf compare A1 A2 A3 -- B1 B2 B3";
+            Err(WrongUsage(why.to_owned()))
+        }
+        (a, b) => Ok([a, b]),
+    }
 }

@@ -11,10 +11,10 @@ use iotrace_bpf::loader::code::outline::Outline;
 use iotrace_bpf::loader::code::plan::Planner;
 use libfuzzer_sys::fuzz_target;
 
-/// Every library that is known, a phase in C and one in C++.
+/// Every library that is known, a phase in C and one in C++, and lines of a file.
 static PLANNER: LazyLock<Planner> = LazyLock::new(|| {
     let mut catalog = Catalog::built_in();
-    for phase in ["step", "ns::Grid::step"] {
+    for phase in ["step", "ns::Grid::step", "lines.c:5-9"] {
         catalog.add_phase(&phase.parse().expect("a phase")).expect("room for it");
     }
     Planner::new(catalog)
@@ -38,7 +38,8 @@ fuzz_target!(|data: &[u8]| {
     }
     let Ok(elf) = whole else { return };
     entry.expect("the header can be read");
-    let plan = PLANNER.plan("/usr/lib/libany.so", &elf, data, &|_| true);
+    let mut plan = PLANNER.plan("/usr/lib/libany.so", &elf, data, &|_| true);
+    PLANNER.plan_lines(&mut plan, "/usr/lib/libany.so", &elf, || Ok(data.to_vec()));
     for probe in &plan.probes {
         assert!(probe.offset < data.len() as u64, "{probe:?} lies behind the file");
     }

@@ -38,7 +38,7 @@ pub fn ahead<V: Send>(
 }
 
 /// Calls `take` once after each call of `decode`, which a thread calls ahead of it; both return whether there is more. A thread
-/// and a channel for each kind of rows would be a twentieth of the program.
+/// and a channel for each kind of rows would be 4 % of this crate's code.
 fn alternate(
     thread: Builder,
     decode: &mut (dyn FnMut() -> bool + Send),

@@ -93,6 +93,26 @@ pub struct Variable {
 }
 
 impl PlannedProbe {
+    /// At an offset in the file, on an instruction of this class and text; nothing more is known of it.
+    fn at(spec: u16, row: &Row, offset: u64, (class, text): (InsnClass, String)) -> Self {
+        Self {
+            spec,
+            copy: 0,
+            layer: row.layer,
+            symbol: row.symbol,
+            offset,
+            variable: None,
+            class,
+            text,
+            exit_points: None,
+            field: None,
+            messages: None,
+            slow_path: row.slow_path.is_some(),
+            pauses: row.pauses,
+            places: None,
+        }
+    }
+
     /// What the kernel side reads with the probe: `enum iot_cookie` of `bpf/contract.h`.
     pub fn cookie(&self) -> u64 {
         let distance =
@@ -269,22 +289,9 @@ impl Planner {
                     };
                     let breakpoint = symbol.vaddr.wrapping_add(probe.skip.into());
                     let messages = row.messages().map(|of| messages(of, symbol, elf, bytes, offset)).transpose()?;
-                    Ok(PlannedProbe {
-                        spec,
-                        copy: 0,
-                        layer: row.layer,
-                        symbol: row.symbol,
-                        offset,
-                        variable: variable(row).and_then(|name| locate(elf, name, breakpoint)),
-                        class: probe.class,
-                        text: probe.text,
-                        exit_points,
-                        field: None,
-                        messages,
-                        slow_path: row.slow_path.is_some(),
-                        pauses: row.pauses,
-                        places: None,
-                    })
+                    let variable = variable(row).and_then(|name| locate(elf, name, breakpoint));
+                    let probe = PlannedProbe::at(spec, row, offset, (probe.class, probe.text));
+                    Ok(PlannedProbe { variable, exit_points, messages, ..probe })
                 });
                 match planned {
                     Ok(probe) => plan.probes.push(probe),

@@ -149,7 +149,7 @@ fn why_there_is_no_range_is_said() {
     let program = compile("cc", &["-D_GNU_SOURCE", "-w"], "ranges.c", &work.path().join("plain"));
     let around = marked("around");
     let traced = live::trace(work.path(), &["--phase", &around], &[program.as_path(), work.path()]);
-    let expected = "plain has no debug information (compile it with -g)";
+    let expected = "plain has no debug information (compile the program with -g";
     let data = traced.data();
     let row = data.coverage.iter().find(|c| c.symbol == around).unwrap();
     assert!(row.status == "absent" && row.reason.as_deref().unwrap().contains(expected), "{row:?}");

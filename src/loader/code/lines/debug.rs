@@ -72,7 +72,7 @@ struct Found {
 /// The functions with code of these lines.
 pub(super) fn regions(file: &File<'_>, lines: &Lines) -> Result<Vec<Region>, No> {
     if file.section_by_name(".debug_line").is_none() || file.section_by_name(".debug_info").is_none() {
-        return Err(No::NotHere("has no debug information (compile it with -g)".to_owned()));
+        return Err(No::NotHere("has no debug information".to_owned()));
     }
     let sections = DwarfSections::load(|id: SectionId| section(file, id.name()));
     let sections = sections.map_err(|why| No::NotHere(format!("has damaged debug information ({why})")))?;
@@ -119,22 +119,22 @@ impl Found {
                 of_line.insert((innermost.name.clone(), innermost.declared));
             }
         }
+        // A call of the lines that was inlined belongs to them, wherever its lines are.
+        let inlined: Vec<&Function> = functions.iter().filter(|f| f.called.is_some_and(of_range)).collect();
         for function in functions.iter().filter(|f| f.called.is_none()) {
-            let own = statements.iter().map(|s| &s.at).filter(|at| function.has(at.start));
-            // A call of the lines that was inlined belongs to them, wherever its lines are.
-            let inlined = functions
-                .iter()
-                .filter(|f| f.called.is_some_and(of_range) && f.parts.iter().any(|part| function.has(part.start)));
-            let inside: Vec<Range<u64>> = own.chain(inlined.flat_map(|f| &f.parts)).cloned().collect();
-            if statements.iter().any(|s| function.has(s.at.start)) {
-                let moved = moved.iter().filter(|at| function.has(at.start)).cloned().collect();
-                self.regions.push(Region {
-                    function: function.name.clone(),
-                    parts: function.parts.clone(),
-                    inside,
-                    moved,
-                });
+            let mut inside: Vec<Range<u64>> =
+                statements.iter().map(|s| &s.at).filter(|at| function.has(at.start)).cloned().collect();
+            if inside.is_empty() {
+                continue;
             }
+            let own = inlined.iter().filter(|f| f.parts.iter().any(|part| function.has(part.start)));
+            inside.extend(own.flat_map(|f| &f.parts).cloned());
+            self.regions.push(Region {
+                function: function.name.clone(),
+                parts: function.parts.clone(),
+                inside,
+                moved: moved.iter().filter(|at| function.has(at.start)).cloned().collect(),
+            });
         }
         Ok(())
     }

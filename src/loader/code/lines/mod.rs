@@ -15,6 +15,7 @@ use object::read::elf::ElfFile;
 use object::{Object as _, ObjectSection as _};
 
 use crate::catalog::Lines;
+use crate::loader::code::bounds::{self, more_than};
 use crate::loader::code::elf;
 
 pub use frame::Frame;
@@ -65,6 +66,7 @@ struct Region {
 pub fn points(bytes: &[u8], lines: &Lines) -> Result<BTreeMap<u64, Point>, No> {
     let damaged = |what: &str| No::NotHere(format!("is damaged: {what}"));
     let file = File::parse(bytes).map_err(|why| damaged(&why.to_string()))?;
+    bounded(&file)?;
     let mut points = BTreeMap::new();
     for region in debug::regions(&file, lines)? {
         let refused = |why: String| No::Refused(format!("{}: {why}", region.function));
@@ -87,6 +89,18 @@ pub fn points(bytes: &[u8], lines: &Lines) -> Result<BTreeMap<u64, Point>, No> {
         }
     }
     Ok(points)
+}
+
+/// A small file may say that its debug information is large once it is decompressed.
+fn bounded(file: &File<'_>) -> Result<(), No> {
+    let read = |name: &str| name.starts_with(".debug_") || name == ".eh_frame";
+    let sections = file.sections().filter(|section| section.name().is_ok_and(read));
+    let sizes = sections.map(|section| section.compressed_data().map_or(0, |data| data.uncompressed_size));
+    if sizes.fold(0, u64::saturating_add) > bounds::CONTENT as u64 {
+        let why = more_than(bounds::CONTENT, "bytes of debug information");
+        return Err(No::NotHere(format!("is not looked into: {why}")));
+    }
+    Ok(())
 }
 
 /// A section's content.

@@ -69,7 +69,7 @@ fn a_loop_and_its_body_are_found_whatever_the_debug_format() {
 #[test]
 fn why_lines_are_not_found_is_said() {
     let plain = build(&["-O0"]);
-    assert_eq!(at(&plain, "lines.c:5-9"), Err(No::NotHere("has no debug information (compile it with -g)".into())));
+    assert_eq!(at(&plain, "lines.c:5-9"), Err(No::NotHere("has no debug information".into())));
     let bytes = build(&["-O0", "-g"]);
     let why = |range: &str| match at(&bytes, range) {
         Err(No::NotHere(why) | No::Refused(why)) => why,
@@ -94,4 +94,20 @@ fn any_damage_is_an_answer() {
     for end in (0..bytes.len()).step_by(1 + bytes.len() / 50) {
         let _ = at(&bytes[..end], "lines.c:5-9");
     }
+}
+
+#[test]
+fn debug_information_is_decompressed_within_bounds() {
+    let mut bytes = build(&["-O0", "-g", "-gz=zlib"]);
+    assert_eq!(counted(&at(&bytes, "lines.c:5-9").unwrap()), (1, 1, 1));
+    let file = File::parse(&*bytes).unwrap();
+    let is_compressed = |section: &object::read::elf::ElfSection64<'_, '_, object::LittleEndian>| {
+        section.compressed_data().unwrap().format != object::CompressionFormat::None
+    };
+    let section = file.sections().find(is_compressed).unwrap();
+    // The header of its data has the size (System V ABI, Elf64_Chdr).
+    let size = section.file_range().unwrap().0 as usize + 8;
+    bytes[size..size + 8].copy_from_slice(&(1_u64 << 40).to_le_bytes());
+    let error = at(&bytes, "lines.c:5-9").unwrap_err();
+    assert!(matches!(&error, No::NotHere(why) if why.starts_with("is not looked into: ")), "{error:?}");
 }

@@ -8,7 +8,7 @@ use crate::loader::code::lines::{self, Point};
 use crate::loader::code::outline::Unread;
 use crate::loader::code::plan::sites::{No, unprobed};
 use crate::loader::code::plan::{Place, Plan, PlannedProbe, Planner};
-use crate::loader::code::prologue::{self, Probe};
+use crate::loader::code::prologue;
 use crate::skel::types::iot_cookie as C;
 
 /// Ranges that may begin and end at one place (`IOT_PLACE_ROWS`).
@@ -110,7 +110,9 @@ impl Planner {
         let first = begins().next().ok_or_else(|| lines::No::Refused("nothing leads to them".to_owned()))?;
         let code = usize::try_from(first.offset).ok().and_then(|at| bytes.get(at..)).unwrap_or_default();
         let chosen = prologue::choose(code, 0, 0).map_err(|why| lines::No::Refused(why.to_string()))?;
-        let probe = self.probe_of(spec, first.offset, chosen);
+        let row = &self.catalog().rows()[usize::from(spec)];
+        let probe = PlannedProbe::at(spec, row, first.offset, (chosen.class, chosen.text));
+        let probe = PlannedProbe { exit_points: Some(Vec::new()), ..probe };
         for (address, point) in &points {
             let new = || At { point: *point, begins: BTreeSet::new(), ends: BTreeSet::new(), starts: false };
             let at = places.entry(*address).or_insert_with(new);
@@ -119,26 +121,6 @@ impl Planner {
             at.ends.extend(point.ends.then_some(spec));
         }
         Ok((probe, points.into_keys().collect()))
-    }
-
-    fn probe_of(&self, spec: u16, offset: u64, chosen: Probe) -> PlannedProbe {
-        let row = &self.catalog().rows()[usize::from(spec)];
-        PlannedProbe {
-            spec,
-            copy: 0,
-            layer: row.layer,
-            symbol: row.symbol,
-            offset,
-            variable: None,
-            class: chosen.class,
-            text: chosen.text,
-            exit_points: Some(Vec::new()),
-            field: None,
-            messages: None,
-            slow_path: false,
-            pauses: false,
-            places: None,
-        }
     }
 }
 

@@ -102,20 +102,9 @@ pub(super) fn fields(spec: u16, row: &Row, elf: &Elf, bytes: &[u8]) -> Option<Ve
     let field = accessor::field(function(row.symbol)?.2)?;
     let itself = callee(row.symbol)?;
     let probe = |offset, text, both| PlannedProbe {
-        spec,
-        copy: 0,
-        layer: row.layer,
-        symbol: row.symbol,
-        offset,
-        variable: None,
-        class: InsnClass::Emulated,
-        text,
         exit_points: Some(Vec::new()),
         field: Some(FieldProbe { field, both }),
-        messages: None,
-        slow_path: false,
-        pauses: false,
-        places: None,
+        ..PlannedProbe::at(spec, row, offset, (InsnClass::Emulated, text))
     };
     let at_calls = |calls: Vec<u64>| -> Option<Vec<PlannedProbe>> {
         let offsets = calls.into_iter().map(|vaddr| elf::file_offset_of_code(bytes, vaddr));
