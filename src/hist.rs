@@ -56,7 +56,8 @@ pub const fn bucket_bounds(number: i16) -> (u64, u64) {
     bounds::<TABLE_BITS>(if number < 0 { 0 } else { number as usize })
 }
 
-/// Counts by bucket; in files a list of the buckets that have some. Grows to the highest bucket used: at most `(65 - BITS) * 2^BITS` counters.
+/// Counts by bucket; in files a list of the buckets that have some. Grows to the highest bucket used: at most
+/// `(65 - BITS) * 2^BITS` counters.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<(usize, u64)>", into = "Vec<(usize, u64)>")]
 pub struct Histogram<const BITS: u32> {
