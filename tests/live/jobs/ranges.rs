@@ -129,9 +129,8 @@ fn ranges_of_fortran_hold_its_mpi_io() {
     let lines =
         range("mpiio_f.f90", "block, 200, MPI_DOUBLE_PRECISION, status", "block, 200, MPI_DOUBLE_PRECISION, request");
     let program = programs::build("mpiio_f");
-    let mut command =
-        [programs::openmpi("mpirun"), "-n".into(), "2".into(), "--oversubscribe".into()].map(PathBuf::from).to_vec();
-    command.extend([program, work.path().to_owned()]);
+    let mpirun = [&programs::openmpi("mpirun"), "--allow-run-as-root", "--oversubscribe", "-np", "2"];
+    let command = [&mpirun.map(PathBuf::from)[..], &[program, work.path().to_owned()]].concat();
     let traced = live::trace(work.path(), &["--phase", &lines], &command);
     let data = traced.data().lossless();
     let found = spans(&data, &lines);

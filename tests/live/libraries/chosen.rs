@@ -61,7 +61,8 @@ fn datasets_of_hdf5_alone_have_their_bytes_and_files() {
 
 #[test]
 fn writes_of_mpi_io_alone_have_their_offsets() {
-    let mpirun = [programs::openmpi("mpirun"), "-np".into(), "2".into(), "--oversubscribe".into()].map(PathBuf::from);
+    let mpirun = [&programs::openmpi("mpirun"), "--allow-run-as-root", "--oversubscribe", "-np", "2"];
+    let mpirun = mpirun.map(PathBuf::from);
     let chosen = agrees(Layer::Mpiio, "MPI_File_write", &|work| {
         [&mpirun[..], &[programs::build("mpiio_mix"), work.to_owned()]].concat()
     });
