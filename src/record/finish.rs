@@ -8,7 +8,8 @@ use crate::record::session::control::{Control, pass_on};
 use crate::record::session::worker;
 use crate::record::threads::Threads;
 use crate::record::{DUMP, TICK, WRITE};
-use crate::{export, notices, runs, text};
+use crate::runs::{self, Entered};
+use crate::{export, notices, text};
 use anyhow::{Result, anyhow};
 use nix::sys::signal::Signal;
 use std::io::Write as _;
@@ -107,9 +108,12 @@ fn enter_run(destination: &Destination, of_ranks: bool) {
     let Some(own) = destination.kept() else { return };
     // Nodes of a job are one run.
     let run = own.parent().filter(|parent| of_ranks && !parent.as_os_str().is_empty()).unwrap_or(&own);
-    let notes = runs::enter(run).unwrap_or_else(|why| vec![format!("{why:#}")]);
-    for note in notes {
+    let entered = runs::enter(run).unwrap_or_else(|why| Entered { notes: vec![format!("{why:#}")], differs: None });
+    for note in entered.notes {
         notices::note(&format!("the index of runs: {note}"));
+    }
+    if let Some(differs) = entered.differs {
+        notices::note(&differs);
     }
 }
 

@@ -64,7 +64,7 @@ fn number(of: &Of, value: &str) -> Result<f64, String> {
             "no" => Ok(0.0),
             _ => Err(format!("{value:?} is neither yes nor no")),
         },
-        Of::Count(_) => value.parse().map_err(|_| format!("{value:?} is no number")),
+        Of::Count(_) | Of::FactorIfAny(_) => value.parse().map_err(|_| format!("{value:?} is no number")),
         // Bytes alone may be plain, as in other filters.
         Of::Bytes(_) => value.parse().or_else(|_| Ok(units::size(value)? as f64)),
         Of::Seconds(_) | Of::SecondsIfAny(_) => Ok(units::time(value)? as f64 / 1e9),
@@ -94,7 +94,7 @@ impl Condition {
             }
             Of::Count(at) | Of::Bytes(at) => self.of_number(*(at.of)(run) as f64),
             Of::Seconds(at) => self.of_number(*(at.of)(run)),
-            Of::SecondsIfAny(at) => (at.of)(run).is_some_and(|seconds| self.of_number(seconds)),
+            Of::SecondsIfAny(at) | Of::FactorIfAny(at) => (at.of)(run).is_some_and(|seconds| self.of_number(seconds)),
             Of::Truth(at) => self.of_number(f64::from(u8::from(*(at.of)(run)))),
         }
     }
@@ -132,6 +132,7 @@ mod tests {
             findings: vec!["sync-per-record".into(), "small-transfers".into()],
             start_ns: 1_795_000_000_000_000_000,
             complete: true,
+            slowdown: Some(1.75),
             ..Run::default()
         }
     }
@@ -160,6 +161,9 @@ mod tests {
             ("start<2026-11-01", false),
             ("complete=yes", true),
             ("processes=0", true),
+            ("slowdown>1.5", true),
+            ("slowdown<1.5", false),
+            ("usual_s>0s", false),
         ] {
             assert_eq!(text.parse::<Condition>().map(|c| c.holds(&run())), Ok(holds), "{text}");
         }

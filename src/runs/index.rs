@@ -21,7 +21,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::export::Directory;
 use crate::export::reading::guarded::guarded;
-use crate::runs::row::{COLUMNS, Of, Run};
+use crate::runs::row::{COLUMNS, COMPUTED, Of, Run};
 use crate::sudo;
 
 /// Its name in the directory.
@@ -133,7 +133,9 @@ fn batch(runs: &[Run]) -> Result<RecordBatch> {
             Of::Texts(at) => Arc::new(lists(all.map(|run| (at.of)(run).as_slice()))),
             Of::Count(at) | Of::Bytes(at) => Arc::new(all.map(|run| Some(*(at.of)(run))).collect::<Int64Array>()),
             Of::Seconds(at) => Arc::new(all.map(|run| Some(*(at.of)(run))).collect::<Float64Array>()),
-            Of::SecondsIfAny(at) => Arc::new(all.map(|run| *(at.of)(run)).collect::<Float64Array>()),
+            Of::SecondsIfAny(at) | Of::FactorIfAny(at) => {
+                Arc::new(all.map(|run| *(at.of)(run)).collect::<Float64Array>())
+            }
             Of::Time(at) => {
                 let times = TimestampNanosecondArray::from_iter_values(all.map(|run| *(at.of)(run)));
                 Arc::new(times.with_timezone("UTC"))
@@ -163,7 +165,10 @@ fn read(file: File) -> Result<Vec<Run>> {
             let batch = batch?;
             let mut rows = vec![Run::default(); batch.num_rows()];
             for column in COLUMNS {
-                let values = batch.column_by_name(column.name).with_context(|| format!("no column {}", column.name))?;
+                let values = match batch.column_by_name(column.name) {
+                    None if COMPUTED.contains(&column.name) => continue,
+                    values => values.with_context(|| format!("no column {}", column.name))?,
+                };
                 fill(&column.of, values, &mut rows).with_context(|| column.name)?;
             }
             runs.extend(rows);
@@ -200,7 +205,7 @@ fn fill(of: &Of, values: &ArrayRef, rows: &mut [Run]) -> Result<()> {
             let seconds = values.as_primitive_opt::<Float64Type>().context("no number")?;
             valid.for_each(|(row, run)| *(at.to)(run) = seconds.value(row));
         }
-        Of::SecondsIfAny(at) => {
+        Of::SecondsIfAny(at) | Of::FactorIfAny(at) => {
             let seconds = values.as_primitive_opt::<Float64Type>().context("no number")?;
             valid.for_each(|(row, run)| *(at.to)(run) = Some(seconds.value(row)));
         }
@@ -242,6 +247,10 @@ mod tests {
             finding_s: Some(0.25),
             findings: vec!["reread".into()],
             complete: true,
+            earlier_runs: 4,
+            usual_s: Some(1.25),
+            usual_calls_s: Some(0.5),
+            slowdown: Some(1.2),
         }
     }
 
@@ -264,6 +273,20 @@ mod tests {
         assert_eq!(in_it(dir.path()), runs[1..]);
         assert_eq!(mode(dir.path()), 0o644);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn an_index_of_an_earlier_version_lacks_what_is_computed() {
+        let dir = tempfile::tempdir().unwrap();
+        let all = batch(&[full()]).unwrap();
+        let kept: Vec<usize> = (0..COLUMNS.len()).filter(|at| !COMPUTED.contains(&COLUMNS[*at].name)).collect();
+        let old = all.project(&kept).unwrap();
+        let mut writer =
+            ArrowWriter::try_new(File::create(dir.path().join(INDEX)).unwrap(), old.schema(), None).unwrap();
+        writer.write(&old).unwrap();
+        writer.close().unwrap();
+        let none = Run { earlier_runs: 0, usual_s: None, usual_calls_s: None, slowdown: None, ..full() };
+        assert_eq!(in_it(dir.path()), [none]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! programs read.
 
 pub mod condition;
+mod earlier;
 mod index;
 mod renew;
 mod row;
@@ -13,7 +14,7 @@ use anyhow::{Context, Result};
 
 use crate::runs::condition::Condition;
 pub use crate::runs::index::INDEX;
-pub use crate::runs::renew::enter;
+pub use crate::runs::renew::{Entered, enter};
 pub use crate::runs::row::{COLUMNS, Run};
 use crate::text::{self, Set, bytes, escape, percent, quoted, table, time};
 
@@ -47,9 +48,10 @@ fn json(runs: &[Run]) -> Result<String> {
 /// A table, and how to go on.
 fn lines(dir: &Path, runs: &[Run], width: usize) -> String {
     let Some(newest) = runs.first() else { return "no run fulfils the conditions\n".to_owned() };
-    let head: [text::Column; 10] = [
+    let head: [text::Column; 11] = [
         ("start", Set::Name, 0),
         ("run", Set::Right, 0),
+        ("of usual", Set::Right, 2),
         ("in calls", Set::Right, 0),
         ("read", Set::Right, 3),
         ("written", Set::Right, 3),
@@ -70,6 +72,7 @@ fn lines(dir: &Path, runs: &[Run], width: usize) -> String {
         vec![
             text::wall(run.start_ns).trim_end_matches(" UTC").to_owned(),
             time(nanoseconds(run.duration_s)) + if run.complete { "" } else { "~" },
+            run.slowdown.map_or_else(|| "-".to_owned(), |factor| format!("{factor:.2}x")),
             percent(share),
             bytes(run.read_bytes),
             bytes(run.written_bytes),

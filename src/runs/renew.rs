@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::export::holds_datasets;
 use crate::export::report::{Union, build};
+use crate::runs::earlier;
 use crate::runs::index::{INDEX, Index};
 use crate::runs::row::{Identity, Run};
 
@@ -32,26 +33,40 @@ pub fn all(dir: &Path) -> Result<(Vec<Run>, Vec<String>)> {
     Ok((runs, notes))
 }
 
-/// Enters the runs whose datasets are in a directory, or below it, into the index of the nearest directory above that has one;
-/// returns what went wrong with datasets. Without an index nothing is done.
+/// What came of entering runs into an index.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Entered {
+    /// What went wrong with datasets.
+    pub notes: Vec<String>,
+    /// The run differs from all earlier ones, and how to see in what.
+    pub differs: Option<String>,
+}
+
+/// Enters the runs whose datasets are in a directory, or below it, into the index of the nearest directory above that has one.
+/// Without an index nothing is done.
 ///
 /// # Errors
 /// When the index cannot be read or written.
-pub fn enter(ended: &Path) -> Result<Vec<String>> {
+pub fn enter(ended: &Path) -> Result<Entered> {
     // One that is gone has no runs.
-    let Ok(ended) = ended.canonicalize() else { return Ok(Vec::new()) };
+    let Ok(ended) = ended.canonicalize() else { return Ok(Entered::default()) };
     let has_index = |dir: &&Path| dir.join(INDEX).symlink_metadata().is_ok();
-    let Some(dir) = ended.ancestors().find(has_index).filter(|_| holds_datasets(&ended)) else { return Ok(Vec::new()) };
+    let Some(dir) = ended.ancestors().find(has_index).filter(|_| holds_datasets(&ended)) else {
+        return Ok(Entered::default());
+    };
     let below = ended.strip_prefix(dir).unwrap_or(&ended);
     let is_below = |run: &Run| Path::new(&run.path).starts_with(below);
     let mut notes = Vec::new();
     let known = Index::hold(dir)?.read().with_context(|| dir.join(INDEX).display().to_string())?;
     let mut runs = found(dir, &ended, &known, &mut notes)?;
+    let entered: Vec<String> = runs.iter().map(|run| run.path.clone()).collect();
     runs.extend(known.iter().filter(|run| !is_below(run)).cloned());
     let index = Index::hold(dir)?;
     let now = index.read()?;
-    index.replace(&merged(runs, &known, now))?;
-    Ok(notes)
+    let runs = merged(runs, &known, now);
+    index.replace(&runs)?;
+    let differs = entered.iter().find_map(|path| earlier::message(dir, &runs, path));
+    Ok(Entered { notes, differs })
 }
 
 /// The runs whose datasets are in `below`, which is `dir` or in it.
@@ -74,13 +89,15 @@ fn found(dir: &Path, below: &Path, known: &[Run], notes: &mut Vec<String>) -> Re
 
 /// With the rows that others have entered since `known` was read, of which `now` is what has become.
 fn merged(mut runs: Vec<Run>, known: &[Run], now: Vec<Run>) -> Vec<Run> {
-    let entered = now.into_iter().filter(|run| !known.contains(run));
+    let entered = now.into_iter().filter(|run| known.iter().all(|known| known.identity() != run.identity()));
     let entered: Vec<Run> = entered.filter(|run| runs.iter().all(|own| own.path != run.path)).collect();
     runs.extend(entered);
     sorted(runs)
 }
 
+/// In the order of the index, and with what each took against earlier ones.
 fn sorted(mut runs: Vec<Run>) -> Vec<Run> {
+    earlier::fill(&mut runs);
     runs.sort_by(|a, b| b.start_ns.cmp(&a.start_ns).then_with(|| a.path.cmp(&b.path)));
     runs
 }
@@ -118,11 +135,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (old, new) = (dir.path().join("old"), dir.path().join("2026/11/new"));
         recorded("sqlite", &old);
-        assert_eq!(enter(&old).unwrap(), Vec::<String>::new());
+        assert_eq!(enter(&old).unwrap(), Entered::default());
         assert!(!dir.path().join(INDEX).exists(), "none is made");
         all(dir.path()).unwrap();
         recorded("tar", &new);
-        assert_eq!(enter(&new).unwrap(), Vec::<String>::new());
+        assert_eq!(enter(&new).unwrap(), Entered::default());
         assert_eq!(in_index(dir.path()), listed(dir.path()));
         assert_eq!(in_index(dir.path()).len(), 2);
         // The same once more, another one in its place, and the command once more elsewhere.

@@ -53,7 +53,17 @@ columns! {
     findings: Texts(Vec<String>) = "findings",
     /// False: something was lost, or the end was not recorded.
     complete: Truth(bool) = "complete",
+    /// Earlier runs of the same user, command and ranks, at most 20, and medians of their durations and times in calls. The
+    /// rest is null for fewer than three.
+    earlier_runs: Count(i64) = "earlier_runs",
+    usual_s: SecondsIfAny(Option<f64>) = "usual_s",
+    usual_calls_s: SecondsIfAny(Option<f64>) = "usual_calls_s",
+    /// The duration in parts of the usual one.
+    slowdown: FactorIfAny(Option<f64>) = "slowdown",
 }
+
+/// Since the index has them. They are computed from all of its rows, and one without them is an index, too.
+pub const COMPUTED: [&str; 4] = ["earlier_runs", "usual_s", "usual_calls_s", "slowdown"];
 
 /// Where a row has the value of a column.
 #[derive(Debug)]
@@ -73,6 +83,7 @@ pub enum Of {
     Bytes(At<i64>),
     Seconds(At<f64>),
     SecondsIfAny(At<Option<f64>>),
+    FactorIfAny(At<Option<f64>>),
     /// In ns since 1970.
     Time(At<i64>),
     Truth(At<bool>),
@@ -154,6 +165,7 @@ impl Run {
             finding_s: worst.and_then(|finding| finding.seconds),
             findings: report.findings.findings.iter().map(|finding| finding.rule.to_owned()).collect(),
             complete: report.complete && header.end_recorded,
+            ..Self::default()
         })
     }
 }

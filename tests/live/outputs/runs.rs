@@ -85,3 +85,32 @@ fn a_trace_enters_its_run_into_an_index_that_there_is() {
     assert!(text.contains("iotrace-bpf: the index of runs: "), "{text}");
     assert_eq!(fs::read_to_string(all.join("runs.parquet")).unwrap(), "mine");
 }
+
+#[test]
+fn a_run_that_takes_longer_than_its_earlier_ones_has_a_message() {
+    let work = live::scratch();
+    let (all, pause) = (work.path().join("all"), work.path().join("pause"));
+    fs::create_dir(&all).unwrap();
+    let recorded = |name: &str, seconds: &str| {
+        fs::write(&pause, seconds).unwrap();
+        let mut tracer = live::tracer();
+        tracer.args(["--layers", "syscall", "-o"]).arg(all.join(name)).args(["--", "sh", "-c", "sleep `cat $0`"]);
+        let out = tracer.arg(&pause).output().unwrap();
+        assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stderr).unwrap()
+    };
+    recorded("first", "0.1");
+    listed(&all);
+    for name in ["second", "third"] {
+        let text = recorded(name, "0.1");
+        assert!(!text.contains("earlier runs"), "{text}");
+    }
+    let text = recorded("slow", "3");
+    let message = text.lines().find(|line| line.contains("slower than each of 3 earlier runs")).expect(&text);
+    let command = message.split_once("what differs: iotrace-bpf ").unwrap().1;
+    let out = live::tracer().args(command.split(' ')).output().unwrap();
+    assert!(out.status.success(), "{command}: {}", String::from_utf8_lossy(&out.stderr));
+    let slow = &listed(&all)[0];
+    assert_eq!((&slow["path"], &slow["earlier_runs"]), (&"slow".into(), &3.into()));
+    assert!(slow["slowdown"].as_f64().unwrap() > 1.2, "{slow}");
+}
