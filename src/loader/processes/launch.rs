@@ -215,15 +215,15 @@ pub fn launcher_main(args: &[OsString]) -> Result<()> {
         Ok(filter) => filter.as_raw_fd(),
         Err(e) => -e.raw_os_error().unwrap_or(Errno::EPERM as i32),
     };
-    errors.write_all(&listener.to_ne_bytes())?;
     let mut go = [0];
-    if gate.read(&mut go)? == 0 {
-        return Ok(()); // the tracer gave up
+    if errors.write_all(&listener.to_ne_bytes()).is_err() || gate.read(&mut go)? == 0 {
+        return Ok(()); // the tracer gave up, and says why
     }
     drop(gate);
     limits::inherit(&limits.to_string_lossy());
     let failed = groups.err().unwrap_or_else(|| become_user_and_execute(command, rest));
-    errors.write_all(&failed.raw_os_error().unwrap_or(Errno::EACCES as i32).to_ne_bytes())?;
+    // The same.
+    let _ = errors.write_all(&failed.raw_os_error().unwrap_or(Errno::EACCES as i32).to_ne_bytes());
     Ok(())
 }
 
