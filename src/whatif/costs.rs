@@ -1,6 +1,6 @@
 //! What calls of the same kind cost in the same trace: reads from the page cache and from devices, writes that wait for nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::HashMap;
 use crate::analysis::findings::group::{CPU, DEVICE, DEVQUEUE, FLUSH, JOURNAL, REMOTE, SLEEP, THROTTLE, WRITEBACK};
@@ -24,6 +24,8 @@ const SPREAD: (f64, f64) = (1.0 / 1.3, 1.0 / 0.7);
 pub const READING: [usize; 4] = [DEVICE, DEVQUEUE, SLEEP, REMOTE];
 /// What calls on the page cache do not wait for.
 const WAITS: [usize; 7] = [DEVICE, DEVQUEUE, REMOTE, WRITEBACK, JOURNAL, FLUSH, THROTTLE];
+/// What frees blocks of files.
+const FREEING: [&str; 5] = ["unlink", "unlinkat", "truncate", "ftruncate", "rename"];
 /// A call that is asleep for such a part of its time slept.
 const ASLEEP: i64 = 20;
 
@@ -97,6 +99,10 @@ pub struct Costs {
     cold: [Cold; 2],
     /// Where the last read of a process from a file ended.
     last: HashMap<(i32, i32), i64>,
+    /// Files that were flushed, or written with `O_SYNC`.
+    flushed: HashSet<i32>,
+    /// Calls that free blocks, by operation: ns that all waited, and those on files that were flushed before.
+    freeing: BTreeMap<&'static str, (i64, i64)>,
     /// Reads through the page cache, and those of which it is not known what they found there.
     pub reads: i64,
     pub unknown: i64,
@@ -109,6 +115,7 @@ impl Costs {
         if span.layer != Layer::Syscall || left_out || span.half_of().is_some() {
             return;
         }
+        self.flushes(span, synced);
         let (Some(bytes), Some(parts)) = (span.bytes.filter(|bytes| *bytes > 0), span.parts()) else { return };
         let sum = |some: &[usize]| some.iter().map(|part| parts[*part]).fold(0, i64::saturating_add);
         // What hooks took is known to some ns: a sleep may be none.
@@ -118,6 +125,28 @@ impl Costs {
             Kind::Write if !synced && !waited => self.writes.add(bytes, parts[CPU]),
             _ => {}
         }
+    }
+
+    fn flushes(&mut self, span: &Span, synced: bool) {
+        let Some(file) = span.file_id else { return };
+        if span.kind == Kind::Sync || synced {
+            if self.flushed.len() < REMEMBERED_MAX {
+                self.flushed.insert(file);
+            }
+        } else if FREEING.contains(&span.op)
+            && let Some(parts) = span.parts()
+        {
+            let waited = span.net_ns().saturating_sub(parts[CPU]);
+            let (all, flushed) = self.freeing.entry(span.op).or_default();
+            *all = all.saturating_add(waited);
+            *flushed = flushed.saturating_add(if self.flushed.contains(&file) { waited } else { 0 });
+        }
+    }
+
+    /// Which part of the time that calls of an operation waited they did to free blocks of files that were flushed before.
+    /// Files that were not mostly have no blocks yet: delayed allocation (Linux, Documentation/filesystems/ext4).
+    pub fn freed(&self, op: &str) -> f64 {
+        self.freeing.get(op).map_or(0.0, |(all, flushed)| *flushed as f64 / (*all).max(1) as f64)
     }
 
     fn read(&mut self, span: &Span, (bytes, cpu): (i64, i64), waited: bool) {

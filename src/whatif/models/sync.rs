@@ -43,11 +43,13 @@ enum Role {
     SyncedDirect,
     /// Part of a function of a library that flushes, or that itself.
     Inside,
+    /// Removes or cuts files that were flushed.
+    Freeing,
     /// Writes to a file that is flushed.
     Beside,
 }
 
-fn role(group: &Group, flushes: &Flushes) -> Option<Role> {
+fn role(group: &Group, flushes: &Flushes, costs: &Costs) -> Option<Role> {
     let key = &group.key;
     let write = key.layer == Layer::Syscall && key.kind == Kind::Write;
     let flushed = key.file.is_some_and(|file| flushes.files.contains(&(key.process, file)));
@@ -56,6 +58,7 @@ fn role(group: &Group, flushes: &Flushes) -> Option<Role> {
         _ if write && key.synced && key.direct => Some(Role::SyncedDirect),
         _ if write && key.synced => Some(Role::Synced),
         _ if flushes.functions.contains(&key.called) => Some(Role::Inside),
+        _ if key.layer == Layer::Syscall && costs.freed(key.op) > 0.0 => Some(Role::Freeing),
         _ if write && flushed => Some(Role::Beside),
         _ => None,
     }
@@ -104,6 +107,11 @@ fn changed(role: Role, portion: &Portion<'_>, bounds: &mut Bounds, facts: &Facts
             }
         }
         Role::Inside => bounds.remove(&IN_CALLS, false),
+        // Those that waited for a CPU have slept before.
+        Role::Freeing => {
+            let left = 1.0 - costs.freed(portion.group.key.op);
+            waits().into_iter().chain([RUNQ]).for_each(|part| bounds.scale(part, (left, left)));
+        }
         Role::Beside => {
             bounds.remove(&OF_FLUSHES, false);
             let one = buffered(portion, costs).0.unwrap_or(f64::INFINITY);
@@ -117,7 +125,7 @@ pub fn model<'a>(recorded: &Recorded<'_>, facts: &Facts<'a>) -> (String, Change<
     let words = words(recorded, &flushes, facts.costs);
     let facts = *facts;
     let change = move |portion: &Portion<'_>, bounds: &mut Bounds| {
-        let role = role(portion.group, &flushes);
+        let role = role(portion.group, &flushes, facts.costs);
         if let Some(role) = role {
             changed(role, portion, bounds, &facts);
         }
@@ -130,14 +138,14 @@ fn words(recorded: &Recorded<'_>, flushes: &Flushes, costs: &Costs) -> String {
     let mut sums = BTreeMap::<Role, (i64, f64)>::new();
     let portions = recorded.lanes.first().map_or(&[][..], |lane| lane.portions.as_slice());
     for portion in portions {
-        if let Some(role) = role(portion.group, flushes) {
+        if let Some(role) = role(portion.group, flushes, costs) {
             let (calls, all) = sums.entry(role).or_default();
             *calls = calls.saturating_add(portion.group.calls);
             *all += seconds(portion);
         }
     }
     let of = |wanted: Role, figure: &dyn Fn(&Portion<'_>) -> f64| {
-        let is_wanted = |portion: &Portion<'_>| role(portion.group, flushes) == Some(wanted);
+        let is_wanted = |portion: &Portion<'_>| role(portion.group, flushes, costs) == Some(wanted);
         length(critical(recorded, |portion| if is_wanted(portion) { figure(portion) } else { 0.0 }))
     };
     let mut words = Vec::new();
@@ -160,6 +168,9 @@ fn words(recorded: &Recorded<'_>, flushes: &Flushes, costs: &Costs) -> String {
                 "{calls} functions of libraries that flush, and calls in them, took {all}: at best their data is written in large \
                  pieces some time, at worst they take as long elsewhere"
             ),
+            Role::Freeing => {
+                format!("{calls} calls that remove or cut files took {all}, and do not wait where the file was flushed: it has no blocks yet")
+            }
             Role::Beside => format!("{calls} writes to the same files took {all}, and may wait for no write-back and journal"),
         });
     }

@@ -51,6 +51,23 @@ fn writes_beside_flushes_may_wait_for_none() {
     near(Made::of(2000, spans).range(Condition::SyncOff), (0.9, 1.0));
 }
 
+/// A journal that is flushed and removed: without blocks that are on a device there is nothing to free.
+#[test]
+fn flushed_files_are_removed_without_waiting() {
+    let unlink = Span {
+        cpu_ns: Some(2 * MS),
+        runq_ns: Some(3 * MS),
+        device_ns: Some(3 * MS),
+        ..call(1, 200, ("unlink", Kind::Meta), 2000, 8)
+    };
+    let other = Span { file_id: Some(2), ..call(1, 201, ("unlink", Kind::Meta), 2010, 4) };
+    let other = Span { cpu_ns: Some(2 * MS), runq_ns: Some(0), device_ns: Some(2 * MS), ..other };
+    let run = |some: &[&Span]| Made::of(2100, log().into_iter().chain(some.iter().map(|span| (*span).clone())));
+    near(run(&[&unlink]).range(Condition::SyncOff), (1.094, 1.094));
+    near(run(&[&other]).range(Condition::SyncOff), (1.1, 1.1));
+    near(run(&[&unlink, &other]).range(Condition::SyncOff), (1.094, 1.094));
+}
+
 /// Twenty writes of 10 ms with `O_DSYNC`, and as many of 2 ms without.
 #[test]
 fn synchronous_writes_cost_what_others_of_their_size_do() {

@@ -208,6 +208,17 @@ impl Seen {
         let middle = self.low.iter().zip(&self.high).map(|(low, high)| f64::midpoint(*low, *high));
         middle.zip(&self.changed).map(|(predicted, seconds)| predicted / seconds)
     }
+
+    /// By which factor each changed run is outside of its range: 1 within it.
+    fn outside(&self) -> impl Iterator<Item = f64> {
+        let ranges = self.low.iter().zip(&self.high).zip(&self.changed);
+        ranges.map(|((low, high), seconds)| (low / seconds).max(seconds / high).max(1.0))
+    }
+
+    /// By which factor the ends of each range are apart.
+    fn widths(&self) -> impl Iterator<Item = f64> {
+        self.low.iter().zip(&self.high).map(|(low, high)| high / low)
+    }
 }
 
 pub fn run(tree: &Tree, wish: &Wish) -> Result<()> {
@@ -220,14 +231,14 @@ pub fn run(tree: &Tree, wish: &Wish) -> Result<()> {
         work: wish.dir.join("iotrace-cases"),
         runs: wish.runs,
     };
-    let (mut lines, mut ratios) = (Vec::new(), Vec::new());
+    let (mut lines, mut all) = (Vec::new(), Vec::new());
     for pair in pairs {
         let seen = tried(pair, &measure, &tracer);
         measure.runner.go_on()?;
         match seen {
             Ok(seen) => {
-                ratios.extend(seen.ratios());
                 lines.push(line(pair, &seen));
+                all.push(seen);
             }
             Err(error) => {
                 eprintln!("{}: {error:#}", pair.name);
@@ -236,16 +247,27 @@ pub fn run(tree: &Tree, wish: &Wish) -> Result<()> {
         }
         println!("{}", lines.last().map_or("", String::as_str));
     }
-    let close = ratios.iter().filter(|ratio| CLOSE.contains(ratio)).count();
-    let tables = format!(
-        "Tries with the middle of the range within {} to {} of the seconds of the changed run: {close} of {}.\n\n{HEAD}\n{}",
-        CLOSE.start,
-        CLOSE.end,
-        ratios.len(),
-        lines.join("\n")
-    );
+    let tables = format!("{}\n\n{HEAD}\n{}", summary(&all), lines.join("\n"));
     println!("\n{tables}");
     if wish.names.is_empty() { PLACE.write(&tables) } else { Ok(()) }
+}
+
+/// How close all tries are.
+fn summary(all: &[Seen]) -> String {
+    let outside: Vec<f64> = all.iter().flat_map(Seen::outside).collect();
+    let (tries, within) = (outside.len(), outside.iter().filter(|factor| **factor <= 1.0).count());
+    let close = outside.iter().filter(|factor| **factor < CLOSE.end).count();
+    let middle = all.iter().flat_map(Seen::ratios).filter(|ratio| CLOSE.contains(ratio)).count();
+    let widths: Vec<f64> = all.iter().flat_map(Seen::widths).collect();
+    format!(
+        "Tries whose changed run is within the predicted range, or outside of it by a factor below {}: {close} of {tries} ({within} \
+         within it). With the middle of the range within {} to {} of it: {middle} of {tries}. The ends of a range are a factor \
+         of {:.2} apart (median).",
+        CLOSE.end,
+        CLOSE.start,
+        CLOSE.end,
+        median(&widths)
+    )
 }
 
 fn chosen(names: &[String]) -> Result<Vec<&'static Pair>> {
@@ -305,6 +327,10 @@ mod tests {
         let wanted = "| fsync | `--sync off` | fsync after each of 1000 records of 64 KiB; none | 2.000 | 0.900 to 1.100 | 0.900 | 1.00, 1.25 |";
         assert_eq!(line(&PAIRS[0], &seen), wanted);
         assert_eq!(range(r#"{"together": {"low_s": 1, "high_s": 2.5}}"#), Some((1.0, 2.5)));
+        let wide = Seen { low: vec![0.8; 3], high: vec![1.2; 3], changed: vec![1.0, 0.5, 1.5], ..Seen::default() };
+        assert_eq!(wide.outside().map(|factor| (factor * 100.0).round()).collect::<Vec<_>>(), [100.0, 160.0, 125.0]);
+        let wanted = "below 1.5: 2 of 3 (1 within it). With the middle of the range within 0.67 to 1.5 of it: 1 of 3.";
+        assert!(summary(&[wide]).replace('\n', " ").contains(wanted), "{}", summary(&[Seen::default()]));
         assert!(range("{}").is_none() && chosen(&["none".to_owned()]).is_err());
     }
 }
