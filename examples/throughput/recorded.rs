@@ -27,7 +27,7 @@ const LATER: i64 = 1_300_000;
 const CPU_AT: u32 = iot_call_bits::IOT_DUR_BITS.0;
 const DEPTH_AT: u32 = CPU_AT + iot_call_bits::IOT_CPU_BITS.0;
 
-/// A record that is being laid out as in `bpf/event.h`.
+/// A record that is being laid out as in `bpf/core/event.h`.
 struct Wire(Vec<u8>);
 
 impl Wire {

@@ -1,4 +1,5 @@
-//! Fails the build where the enums and sizes of this program differ from those of the kernel side (`bpf/contract.h`).
+//! Fails the build where the enums and sizes of this program differ from those of the kernel side
+//! (`bpf/core/contract.h`).
 //!
 //! Nothing runs here: numbers that only go to the kernel come from the skeleton; what this program has an enum or a
 //! constant of its own for is compared with it.

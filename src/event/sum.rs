@@ -1,4 +1,4 @@
-//! Aggregate mode: what calls and requests of a period came to, summed up by the kernel side (`bpf/sum.h`).
+//! Aggregate mode: what calls and requests of a period came to, summed up by the kernel side (`bpf/sums/sum.h`).
 
 use crate::event::FileKey;
 

@@ -9,6 +9,8 @@ use crate::{Tree, arrows, prose, setup, shell, venv};
 
 /// Where hand-written C is; what lies deeper (`bpf/vmlinux`) is generated.
 const C_DIRECTORIES: &[&str] = &["bpf", "tests/programs", "tests/cases"];
+/// C that is generated.
+const GENERATED: &str = "vmlinux";
 
 /// What is written in Python and checked: the package, and the notebooks in `examples`.
 const PYTHON: &[&str] = &["python", "examples"];
@@ -43,12 +45,15 @@ fn step(name: &str) {
     println!("\n== {name}");
 }
 
-fn c_files(directories: &[&str]) -> Result<Vec<PathBuf>> {
+fn c_files(directories: &[impl AsRef<Path>]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for directory in directories {
-        for entry in fs::read_dir(directory).with_context(|| format!("cannot list {directory}"))? {
-            let path = entry.with_context(|| format!("cannot list {directory}"))?.path();
-            if is_c(&path) {
+    for directory in directories.iter().map(AsRef::as_ref) {
+        let what = || format!("cannot list {}", directory.display());
+        for entry in fs::read_dir(directory).with_context(what)? {
+            let path = entry.with_context(what)?.path();
+            if path.is_dir() && !path.ends_with(GENERATED) {
+                files.extend(c_files(&[path])?);
+            } else if is_c(&path) {
                 files.push(path);
             }
         }
@@ -66,10 +71,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_test_programs_are_checked() {
+    fn programs_of_tests_and_of_the_kernel_are_checked() {
         let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/programs");
-        let files = c_files(&[&programs.to_string_lossy()]).unwrap();
+        let files = c_files(&[programs]).unwrap();
         assert!(files.iter().any(|f| f.ends_with("demo.c")), "{files:?}");
         assert!(c_files(&["no/such/directory"]).is_err());
+        let kernel = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bpf");
+        let files = c_files(&[kernel]).unwrap();
+        assert!(
+            files.iter().any(|f| f.ends_with("core/contract.h")) && files.iter().any(|f| f.ends_with("trial.bpf.c"))
+        );
+        assert!(!files.iter().any(|f| f.ends_with("vmlinux.h")), "{files:?}");
     }
 }

@@ -1,8 +1,8 @@
 //! How a process goes through a file, or through a handle of a library: read by read and write by write.
 //!
 //! The meaning is that of Darshan's POSIX module (`darshan-posix.c`), which the kernel side counts by with `--aggregate`
-//! (`bpf/sum.h`), as `file_sums` and `v_sequential` do in `views.sql`: reads and writes are followed apart, and the last
-//! byte of what was never touched is its first one.
+//! (`bpf/sums/sum.h`), as `file_sums` and `v_sequential` do in `views.sql`: reads and writes are followed apart, and
+//! the last byte of what was never touched is its first one.
 
 /// Where the last read and the last write ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! Functions of the C library that leave calls without a return, on the stack of the caller. They are not recorded: the
-//! kernel side learns from them which of its return probes will not be hit any more (`bpf/stack.h`).
+//! kernel side learns from them which of its return probes will not be hit any more (`bpf/calls/stack.h`).
 
 use crate::catalog::def::row;
 use crate::catalog::{Fails, Family, Row};

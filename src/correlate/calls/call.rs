@@ -209,7 +209,7 @@ const COMMANDS: [(u32, &str, bool); 38] = [
     (14, "F_SETLKW", false),
 ];
 
-/// The code that a call returned: positive ones come marked as failures (`iot_status` of `bpf/call.h`).
+/// The code that a call returned: positive ones come marked as failures (`iot_status` of `bpf/calls/call.h`).
 pub fn code(row: &Row, status: i32) -> i32 {
     const MARK: i32 = i32::MIN;
     // A negative code has the bit below the sign bit set.

@@ -43,7 +43,7 @@ struct FileState {
 
 /// A file is forgotten when so many others were reported, or asked about, since its last use, unless it is open. One
 /// that comes back has another id. For reported ones this must be more than the kernel side remembers (`iot_files` in
-/// `bpf/path.h`): it reports again what it has forgotten itself.
+/// `bpf/files/path.h`): it reports again what it has forgotten itself.
 const REMEMBERED: u64 = 2 * 65_536;
 /// The same for unlinked files: only open handles lead to them.
 const NAMELESS: u64 = 4096;

@@ -8,8 +8,8 @@ use plain::Plain;
 /// skeleton lays out differently does not compile.
 macro_rules! plain {
     ($($name:ident: $size:ident;)+) => {$(
-        // SAFETY: `repr(C)` and nothing but integers and arrays of them (bpf/event.h, spec.h, sum.h, task.h, operation.h,
-        // block.h): every bit pattern is a value.
+        // SAFETY: `repr(C)` and nothing but integers and arrays of them (bpf/core/event.h, spec.h, sum.h, task.h,
+        // operation.h, block.h): every bit pattern is a value.
         unsafe impl Plain for t::$name {}
         const _: () = assert!(size_of::<t::$name>() == t::iot_size::$size.0 as usize);
     )+};

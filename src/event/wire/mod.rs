@@ -1,6 +1,6 @@
 //! Bytes from the kernel to [`Event`]s.
 //!
-//! Layouts are those of `bpf/event.h`, through the types the skeleton generates from it. Bytes from the
+//! Layouts are those of `bpf/core/event.h`, through the types the skeleton generates from it. Bytes from the
 //! kernel are checked, never trusted to be complete: what does not fit is an error for the caller to count.
 
 mod calls;

@@ -16,7 +16,7 @@ fn what_a_sum_of_one_thread_does_not_keep_follows_from_what_it_keeps() {
     sum.by_size[0] = 1;
     sum.by_time[bucket::<TABLE_BITS>(1000)] = 5;
     sum.by_time[bucket::<TABLE_BITS>(3)] = 1;
-    // SAFETY: `iot_sum` has no padding (bpf/sum.h), so that every byte of it is initialised.
+    // SAFETY: `iot_sum` has no padding (bpf/sums/sum.h), so that every byte of it is initialised.
     let bytes = unsafe { plain::as_bytes(&sum) };
     let (own, [durations, sizes]) = figures(bytes, true).unwrap();
     let moved = 3 * 4096 + 2 * 512 + 10;

@@ -65,8 +65,8 @@ pub struct Engine {
     libraries: Vec<version::Library>,
     /// There was a program that could not be looked into.
     opaque: bool,
-    /// A target may switch stacks. A return probe must not be set where the kernel could drop it (`bpf/stack.h`), and
-    /// the kernel sets one when any link's program wants it, or is of another process: so there is one link only.
+    /// A target may switch stacks. A return probe must not be set where the kernel could drop it (`bpf/calls/stack.h`),
+    /// and the kernel sets one when any link's program wants it, or is of another process: so there is one link only.
     switches: bool,
     /// There was a link of a process before another one was set.
     several: bool,

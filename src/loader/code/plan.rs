@@ -113,7 +113,7 @@ impl PlannedProbe {
         }
     }
 
-    /// What the kernel side reads with the probe: `enum iot_cookie` of `bpf/contract.h`.
+    /// What the kernel side reads with the probe: `enum iot_cookie` of `bpf/core/contract.h`.
     pub fn cookie(&self) -> u64 {
         let distance =
             |v: Variable| v.distance << C::IOT_COOKIE_DISTANCE.0 | i64::from(v.indirect) << C::IOT_COOKIE_INDIRECT.0;

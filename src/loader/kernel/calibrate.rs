@@ -1,6 +1,6 @@
 //! What hooks cost on this machine without their programs' own time: measured with programs that only take the time, on a
 //! function of our own and on the system call in it that moves data. The time of the real programs is measured while they run
-//! (`bpf/cost.h`).
+//! (`bpf/core/cost.h`).
 
 use crate::loader::cache::Cache;
 use crate::loader::code::{prologue, safety};

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 /// How often skipped runs are asked for.
 const EVERY_NS: i64 = 1_000_000_000;
 
-/// Copies of a program for one hook: what the first one misses, another one takes (`bpf/block.h`).
+/// Copies of a program for one hook: what the first one misses, another one takes (`bpf/block/block.h`).
 pub const COPIED: [&str; 5] = ["iot_bio_queue", "iot_rq_insert", "iot_rq_issue", "iot_rq_complete", "iot_bio_complete"];
 
 /// Which of several copies a program is.

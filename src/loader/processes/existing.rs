@@ -109,7 +109,7 @@ pub fn group(name: &Path) -> Result<(PathBuf, u64)> {
 }
 
 /// Does a process map code of something that copies stacks away and back? By name, as `iot_copies_stacks` of
-/// `bpf/stack.h`.
+/// `bpf/calls/stack.h`.
 pub fn copies_stacks(pid: u32) -> bool {
     let Ok(text) = fs::read(format!("/proc/{pid}/maps")) else { return false };
     let name = |path: &[u8]| path.rsplit(|b| *b == b'/').next().unwrap_or_default().to_vec();
@@ -225,7 +225,8 @@ pub fn ended(pid: u32) -> bool {
     stats.filter_map(|text| maps::stat(&text.ok()?)).all(|thread| thread.exiting)
 }
 
-/// The number of a process's root directory, as `iot_root_of` in `bpf/path.h` makes it, and the directory's own path.
+/// The number of a process's root directory, as `iot_root_of` in `bpf/files/path.h` makes it, and the directory's own
+/// path.
 fn root(pid: u32) -> Option<(u64, PathBuf)> {
     let link = PathBuf::from(format!("/proc/{pid}/root"));
     let dir = fs::OpenOptions::new().read(true).custom_flags_path().open(&link).ok()?;

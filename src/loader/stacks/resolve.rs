@@ -15,7 +15,7 @@ use blazesym::symbolize::source::{Process, Source};
 use std::collections::HashMap;
 use std::fs;
 
-/// Where a C stream has its descriptor, and what it begins with: `struct iot_stdio` of `bpf/glibc.h`.
+/// Where a C stream has its descriptor, and what it begins with: `struct iot_stdio` of `bpf/files/glibc.h`.
 const STREAM_FD: u64 = 112;
 const STREAM_MAGIC: u32 = 0xfbad_0000;
 const STREAM_FILE: u32 = 0x2000;

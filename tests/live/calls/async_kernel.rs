@@ -331,7 +331,7 @@ fn links_cancelled_requests_errors_and_full_queues_are_recorded() {
 
 #[test]
 fn operations_that_find_no_room_in_the_kernels_table_are_counted() {
-    // More than `iot_ops` of bpf/operation.h holds, and some when it is empty again.
+    // More than `iot_ops` of bpf/asynchronous/operation.h holds, and some when it is empty again.
     const AT_ONCE: usize = 70_000;
     const ROOM: usize = 65_536;
     const LATER: usize = 100;

@@ -52,12 +52,12 @@ struct iot_frame {
 	u64 site[IOT_NOTES_PER_CALL]; /* in rounds: which site in the library wrote each note; of a note [0] its own */
 	u64 sum;		      /* over the rounds */
 	u64 file;		      /* system calls: struct file of the descriptor */
-	u64 from;		      /* system calls: see bpf/cache.h */
+	u64 from;		      /* system calls: see bpf/system/cache.h */
 	u64 to;
 	u64 miss;
 	u64 ahead;
 	u64 throttled;
-	u64 away; /* bpf/wait.h: the scheduler's times of the thread when it entered */
+	u64 away; /* bpf/core/wait.h: the scheduler's times of the thread when it entered */
 	u64 queued;
 	u64 behind;
 	u32 ran;
@@ -135,7 +135,7 @@ struct iot_summing {
 	u32 pad;
 };
 
-/* How often a thread makes calls that may be shorter than their probe; see bpf/brief.h. */
+/* How often a thread makes calls that may be shorter than their probe; see bpf/sums/brief.h. */
 struct iot_brief {
 	u32 calls; /* of all such functions, in this window */
 	u32 same;  /* of them, those of one of them */
@@ -166,7 +166,7 @@ struct iot_task {
 	u8 copies;	      /* the process copies stacks away and back */
 	u64 issuing;	      /* the io_uring request that the thread carries out while it submits; 0: not known */
 	u64 trampoline;	      /* where return probes lead returns to in this process; 0: not known yet */
-	u64 stack_low;	      /* the stack that the thread began on: see bpf/stack.h */
+	u64 stack_low;	      /* the stack that the thread began on: see bpf/calls/stack.h */
 	u64 stack_top;	      /* 0: not looked for yet */
 	u64 dead;     /* return probes whose calls were left by longjmp: bit by their number, from the outermost */
 	u64 switched; /* the stack pointer of a call with a return probe, open or left, that the thread was above of */
@@ -174,10 +174,10 @@ struct iot_task {
 	u64 serves;   /* the open /dev/fuse (struct file) that the thread reads from now; 0: none */
 	u64 field_at; /* where a field was read last, while probes are exchanged */
 	u64 field_time;
-	u32 kept;      /* calls that are remembered: see bpf/detail.h */
+	u32 kept;      /* calls that are remembered: see bpf/sums/detail.h */
 	u32 unkept;    /* and those for which there was no room */
 	u32 marks;     /* of the system call that returns now: see iot_marks */
-	u64 probed;    /* ns that hooks took in this thread: see bpf/cost.h */
+	u64 probed;    /* ns that hooks took in this thread: see bpf/core/cost.h */
 	u64 published; /* of that, what is in iot_hooked */
 	u64 published_at;
 	u64 since;  /* when it had published last before user space looked last */

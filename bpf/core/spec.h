@@ -3,7 +3,7 @@
 #ifndef IOT_SPEC_H
 #define IOT_SPEC_H
 
-/* Where a value of a call comes from: a start, and what is done with it. Evaluated by bpf/value.h. */
+/* Where a value of a call comes from: a start, and what is done with it. Evaluated by bpf/core/value.h. */
 struct iot_src {
 	u8 from; /* enum iot_from */
 	u8 then; /* enum iot_then */

@@ -289,7 +289,7 @@ static __always_inline void iot_fill(struct iot_call *c, u8 type, struct iot_tas
 	c->away = c->queued = IOT_UNKNOWN;
 }
 
-/* The same of the call whose record is being made. Not inlined: see bpf/cost.h. */
+/* The same of the call whose record is being made. Not inlined: see bpf/core/cost.h. */
 __noinline int iot_head(struct iot_task *t, struct iot_frame *f, u32 type, u64 now)
 {
 	if (t && f)
@@ -326,7 +326,7 @@ static __always_inline void iot_pop(struct iot_task *t, u64 end)
 	}
 }
 
-/* bpf/detail.h */
+/* bpf/sums/detail.h */
 static __always_inline u32 iot_left_marks(struct iot_task *t, struct iot_frame *f, u64 now);
 static __always_inline void iot_passes(struct iot_task *t, struct iot_frame *f);
 
