@@ -11,7 +11,7 @@ use crate::vocabulary::{LAYERS, Layer};
 use std::time::Duration;
 
 pub(super) fn library_layer(name: &str) -> Result<Layer, String> {
-    layer_of(name, Layer::is_in_files, "layers of libraries")
+    layer_of(name, Layer::is_in_files, "layers of functions")
 }
 
 pub(super) fn phase(text: &str) -> Result<Phase, String> {
@@ -42,7 +42,7 @@ impl From<Layer> for LayerChoice {
 
 pub(super) fn layer_choice(text: &str) -> Result<LayerChoice, String> {
     if let Some((name, pattern)) = text.split_once(':') {
-        let layer = layer_of(name, Layer::is_in_files, "layers of libraries")?;
+        let layer = layer_of(name, Layer::is_in_files, "layers of functions")?;
         let functions = glob::Pattern::new(pattern).ok().filter(|_| !pattern.is_empty());
         let functions = functions.ok_or_else(|| format!("expected names of functions: {name}:*read*"))?;
         return Ok(LayerChoice { functions: Some(functions), ..layer.into() });

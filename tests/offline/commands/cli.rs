@@ -48,7 +48,7 @@ fn wrong_usage_exits_with_2_and_a_reason() {
         (&["probes", "check"], "<PATH>..."),
         (&["probes", "check", "-p", "x"], "expected the number of a process"),
         (&["probes", "generate"], "<LIB.so>"),
-        (&["probes", "generate", "l.so", "--layer", "vfs"], "layers of libraries are: app, netcdf"),
+        (&["probes", "generate", "l.so", "--layer", "vfs"], "layers of functions are: app, netcdf"),
         (&["--duration", "1y", "--", "true"], "unknown unit"),
         (&["--duration", "30", "--", "true"], "a time needs its unit: 30s, 30ms or 30m"),
         (&["--rotate-time", "60", "-o", "d", "--", "true"], "a time needs its unit: 60s, 60ms or 60m"),
