@@ -2901,7 +2901,8 @@ WITH steps AS (
     kind,
     start_ns - LAG(start_ns) OVER w AS gap,
     `offset`,
-    COALESCE(LAG(`offset` + bytes - 1) OVER w, 0) AS last
+    COALESCE(LAG(`offset` + bytes - 1) OVER w, 0) AS last,
+    COALESCE(`offset` - LAG(`offset` + bytes) OVER w, 0) AS jump
   FROM spans
   WHERE
     layer = 'syscall'
@@ -2926,7 +2927,13 @@ SELECT
   ) AS INT)) AS sequential,
   AVG(CAST((
     `offset` = last + 1
-  ) AS INT)) AS consecutive
+  ) AS INT)) AS consecutive,
+  AVG(CAST((
+    jump <> 0 AND ABS(jump) <= 131072
+  ) AS INT)) AS short_jumps,
+  AVG(CAST((
+    ABS(jump) > 131072
+  ) AS INT)) AS long_jumps
 FROM steps AS s
 LEFT JOIN files AS f
   ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id

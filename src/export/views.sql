@@ -837,14 +837,16 @@ CREATE OR REPLACE VIEW v_sizes AS
 
 -- Of the reads, and of the writes, of a file in system calls: how many begin behind the last byte of the one before by the same
 -- process (sequential), and right behind it (consecutive). As Darshan counts: the last byte of what was never touched is its first one.
+-- Jumps are those that begin elsewhere, forwards or backwards: short ones up to 128 KiB from there, as v_handle_pattern has them.
 CREATE OR REPLACE VIEW v_sequential AS
   WITH steps AS (
     SELECT host, file_id, kind, start_ns - lag(start_ns) OVER w AS gap, "offset",
-           coalesce(lag("offset" + bytes - 1) OVER w, 0) AS last
+           coalesce(lag("offset" + bytes - 1) OVER w, 0) AS last, coalesce("offset" - lag("offset" + bytes) OVER w, 0) AS jump
     FROM spans WHERE layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0 AND "offset" IS NOT NULL
     WINDOW w AS (PARTITION BY host, process_ix, file_id, kind ORDER BY start_ns + dur_ns, span_id))
   SELECT s.host, s.file_id, any_value(f.path) AS path, s.kind, count(*) AS accesses, median(gap) AS median_gap_ns,
-         avg(("offset" > last)::INT) AS sequential, avg(("offset" = last + 1)::INT) AS consecutive
+         avg(("offset" > last)::INT) AS sequential, avg(("offset" = last + 1)::INT) AS consecutive,
+         avg((jump <> 0 AND abs(jump) <= 131072)::INT) AS short_jumps, avg((abs(jump) > 131072)::INT) AS long_jumps
   FROM steps s LEFT JOIN files f ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
   GROUP BY s.host, s.file_id, s.kind ORDER BY accesses DESC;
 
