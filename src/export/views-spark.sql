@@ -3962,3 +3962,274 @@ LEFT JOIN files AS f
 WHERE
   NOT e.value IS NULL
 GROUP BY ALL;
+
+CREATE OR REPLACE TEMPORARY VIEW v_node AS
+WITH hardware AS (
+  SELECT
+    host,
+    ' ' || value || ' ' AS names
+  FROM meta
+  WHERE
+    key = 'node_hardware'
+), steps AS (
+  SELECT
+    m.host,
+    t_ns,
+    name,
+    label,
+    value,
+    SPLIT_PART(label, ' ', 1) AS device,
+    COALESCE(
+      LOCATE(' ' || SPLIT_PART(label, ' ', 1) || ' ', h.names) > 0,
+      label NOT LIKE 'lo %'
+    ) AS counts,
+    COALESCE(
+      GREATEST(
+        value - LAG(value) OVER (PARTITION BY m.host, name, label ORDER BY t_ns NULLS LAST, value NULLS LAST),
+        0
+      ),
+      0
+    ) AS grown
+  FROM metrics AS m
+  LEFT JOIN hardware AS h
+    ON h.host IS NOT DISTINCT FROM m.host
+  WHERE
+    STARTSWITH(name, 'node_')
+), figures AS (
+  SELECT
+    *,
+    CASE
+      WHEN name = 'node_cpu_seconds' AND label IN ('user', 'nice')
+      THEN 'cpu_user'
+      WHEN name = 'node_cpu_seconds' AND label IN ('system', 'irq', 'softirq')
+      THEN 'cpu_system'
+      WHEN name = 'node_cpu_seconds'
+      THEN 'cpu_' || label
+      WHEN name = 'node_pressure_seconds' AND label LIKE '% some'
+      THEN 'pressure_' || device
+      WHEN name = 'node_network_bytes' AND counts AND label LIKE '% received'
+      THEN 'network_received'
+      WHEN name = 'node_network_bytes' AND counts AND label LIKE '% sent'
+      THEN 'network_sent'
+      WHEN name = 'node_device_bytes' AND counts AND label LIKE '% read'
+      THEN 'device_read'
+      WHEN name = 'node_device_bytes' AND counts AND label LIKE '% write'
+      THEN 'device_written'
+      WHEN name = 'node_device_busy_seconds'
+      THEN 'device_busy'
+      WHEN name = 'node_memory_bytes'
+      THEN 'memory_' || label
+    END AS figure
+  FROM steps
+), amounts AS (
+  SELECT
+    host,
+    t_ns,
+    figure,
+    SUM(grown) AS grown,
+    MAX(value) AS value
+  FROM figures
+  WHERE
+    NOT figure IS NULL
+  GROUP BY
+    host,
+    t_ns,
+    figure
+), looks AS (
+  SELECT DISTINCT
+    host,
+    t_ns
+  FROM steps
+), known AS (
+  SELECT DISTINCT
+    host,
+    figure
+  FROM amounts
+), every AS (
+  SELECT
+    k.host,
+    l.t_ns,
+    k.figure,
+    COALESCE(a.grown, 0) AS grown,
+    LAST_VALUE(a.value) IGNORE NULLS OVER (PARTITION BY k.host, k.figure ORDER BY l.t_ns NULLS LAST) AS value
+  FROM known AS k
+  JOIN looks AS l
+    ON l.host IS NOT DISTINCT FROM k.host
+  LEFT JOIN amounts AS a
+    ON a.host IS NOT DISTINCT FROM k.host AND a.figure = k.figure AND a.t_ns = l.t_ns
+), widths AS (
+  SELECT
+    host,
+    resolution_ns,
+    t_ns,
+    LAG(t_ns) OVER (PARTITION BY host, resolution_ns ORDER BY t_ns NULLS LAST) AS before_ns
+  FROM looks
+  CROSS JOIN VALUES
+    (100000000),
+    (1000000000),
+    (10000000000),
+    (60000000000),
+    (600000000000) AS all_widths(resolution_ns)
+), places AS (
+  SELECT
+    host,
+    resolution_ns,
+    t_ns,
+    before_ns,
+    SUM(CASE WHEN t_ns DIV resolution_ns = before_ns DIV resolution_ns THEN 0 ELSE 1 END) OVER (
+      PARTITION BY host, resolution_ns
+      ORDER BY t_ns NULLS LAST
+      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS point
+  FROM widths
+), points AS (
+  SELECT
+    host,
+    resolution_ns,
+    point,
+    MIN(before_ns) AS from_ns,
+    MAX(t_ns) AS to_ns,
+    (
+      MAX(t_ns) - MIN(before_ns)
+    ) / 1e9 AS s
+  FROM places
+  WHERE
+    NOT before_ns IS NULL
+  GROUP BY
+    host,
+    resolution_ns,
+    point
+  HAVING
+    MAX(t_ns) - MIN(before_ns) <= 2 * resolution_ns
+), sums AS (
+  SELECT
+    p.host,
+    p.resolution_ns,
+    p.point,
+    e.figure,
+    SUM(e.grown) AS grown,
+    AVG(e.value) AS mean,
+    MAX(e.value) AS most
+  FROM places AS p
+  JOIN every AS e
+    ON e.host IS NOT DISTINCT FROM p.host AND e.t_ns = p.t_ns
+  GROUP BY
+    p.host,
+    p.resolution_ns,
+    p.point,
+    e.figure
+), by_device AS (
+  SELECT
+    p.host,
+    p.resolution_ns,
+    p.point,
+    f.device,
+    SUM(f.grown) AS busy
+  FROM places AS p
+  JOIN figures AS f
+    ON f.host IS NOT DISTINCT FROM p.host AND f.t_ns = p.t_ns
+  WHERE
+    f.figure = 'device_busy' AND f.grown > 0
+  GROUP BY
+    p.host,
+    p.resolution_ns,
+    p.point,
+    f.device
+), busiest AS (
+  SELECT
+    host,
+    resolution_ns,
+    point,
+    MAX(busy) AS busy,
+    MAX_BY(device, busy) AS device
+  FROM by_device
+  GROUP BY
+    host,
+    resolution_ns,
+    point
+), wide AS (
+  SELECT
+    host,
+    resolution_ns,
+    point,
+    SUM(grown) FILTER(WHERE
+      STARTSWITH(figure, 'cpu_')) AS cpu,
+    SUM(grown) FILTER(WHERE
+      figure = 'cpu_user') AS cpu_user,
+    SUM(grown) FILTER(WHERE
+      figure = 'cpu_system') AS cpu_system,
+    SUM(grown) FILTER(WHERE
+      figure = 'cpu_iowait') AS cpu_iowait,
+    SUM(grown) FILTER(WHERE
+      figure = 'cpu_steal') AS cpu_steal,
+    SUM(grown) FILTER(WHERE
+      figure = 'cpu_idle') AS cpu_idle,
+    SUM(grown) FILTER(WHERE
+      figure = 'pressure_cpu') AS pressure_cpu,
+    SUM(grown) FILTER(WHERE
+      figure = 'pressure_io') AS pressure_io,
+    SUM(grown) FILTER(WHERE
+      figure = 'pressure_memory') AS pressure_memory,
+    SUM(grown) FILTER(WHERE
+      figure = 'network_received') AS network_received,
+    SUM(grown) FILTER(WHERE
+      figure = 'network_sent') AS network_sent,
+    SUM(grown) FILTER(WHERE
+      figure = 'device_read') AS device_read,
+    SUM(grown) FILTER(WHERE
+      figure = 'device_written') AS device_written,
+    SUM(grown) FILTER(WHERE
+      figure = 'device_busy') AS device_busy,
+    MAX(most) FILTER(WHERE
+      figure = 'memory_total') AS memory_total,
+    MAX(mean) FILTER(WHERE
+      figure = 'memory_available') AS memory_available,
+    MAX(mean) FILTER(WHERE
+      figure = 'memory_dirty') AS memory_dirty,
+    MAX(mean) FILTER(WHERE
+      figure = 'memory_writeback') AS memory_writeback
+  FROM sums
+  GROUP BY
+    host,
+    resolution_ns,
+    point
+)
+SELECT
+  p.host,
+  p.resolution_ns,
+  p.from_ns,
+  p.to_ns,
+  1 - (
+    cpu_idle + cpu_iowait
+  ) / NULLIF(cpu, 0) AS cpu_busy,
+  cpu_user / s AS cpu_user,
+  cpu_system / s AS cpu_system,
+  cpu_iowait / s AS cpu_iowait,
+  cpu_steal / s AS cpu_steal,
+  cpu_idle / s AS cpu_idle,
+  pressure_cpu / s AS pressure_cpu,
+  pressure_io / s AS pressure_io,
+  pressure_memory / s AS pressure_memory,
+  1 - memory_available / NULLIF(memory_total, 0) AS memory_used,
+  memory_available AS memory_available_bytes,
+  memory_dirty AS dirty_bytes,
+  memory_writeback AS writeback_bytes,
+  network_received / s AS network_received_bytes,
+  network_sent / s AS network_sent_bytes,
+  device_read / s AS device_read_bytes,
+  device_written / s AS device_written_bytes,
+  b.device AS busiest_device,
+  LEAST(COALESCE(b.busy, 0 * w.device_busy) / s, 1) AS busiest_share
+FROM points AS p
+JOIN wide AS w
+  ON w.host IS NOT DISTINCT FROM p.host
+  AND w.resolution_ns = p.resolution_ns
+  AND w.point = p.point
+LEFT JOIN busiest AS b
+  ON b.host IS NOT DISTINCT FROM p.host
+  AND b.resolution_ns = p.resolution_ns
+  AND b.point = p.point
+ORDER BY
+  p.host NULLS LAST,
+  p.resolution_ns NULLS LAST,
+  p.from_ns NULLS LAST;

@@ -1115,4 +1115,89 @@ CREATE OR REPLACE VIEW darshan AS
   FROM every e LEFT JOIN files f ON f.host IS NOT DISTINCT FROM e.host AND f.file_id = e.file_id
   WHERE e.value IS NOT NULL GROUP BY ALL;
 
+-- What the node did, at the resolutions of the dashboard: 100 ms, 1 s, 10 s, 1 min and 10 min. A point goes from the first look at
+-- the node in one interval of that width to the first look in the next one, or to the last look there is. It is left out where it
+-- is longer than two of them: the node was not looked at as often (--aggregate: once a second). Totals are rates, what they grew
+-- by in a second; levels are means over the looks, the first one left out. Network and device bytes are those of hardware, for
+-- what others move is moved by these, too; in datasets without node_hardware of all devices, and of all interfaces but lo.
+CREATE OR REPLACE VIEW v_node AS
+  WITH hardware AS (SELECT host, ' ' || value || ' ' AS names FROM meta WHERE key = 'node_hardware'),
+       steps AS (
+         SELECT m.host, t_ns, name, label, value, split_part(label, ' ', 1) AS device,
+                coalesce(position(' ' || split_part(label, ' ', 1) || ' ' IN h.names) > 0, label NOT LIKE 'lo %') AS counts,
+                coalesce(greatest(value - lag(value) OVER (PARTITION BY m.host, name, label ORDER BY t_ns, value), 0), 0) AS grown
+         FROM metrics m LEFT JOIN hardware h ON h.host IS NOT DISTINCT FROM m.host WHERE starts_with(name, 'node_')),
+       figures AS (
+         SELECT *, CASE
+             WHEN name = 'node_cpu_seconds' AND label IN ('user', 'nice') THEN 'cpu_user'
+             WHEN name = 'node_cpu_seconds' AND label IN ('system', 'irq', 'softirq') THEN 'cpu_system'
+             WHEN name = 'node_cpu_seconds' THEN 'cpu_' || label
+             WHEN name = 'node_pressure_seconds' AND label LIKE '% some' THEN 'pressure_' || device
+             WHEN name = 'node_network_bytes' AND counts AND label LIKE '% received' THEN 'network_received'
+             WHEN name = 'node_network_bytes' AND counts AND label LIKE '% sent' THEN 'network_sent'
+             WHEN name = 'node_device_bytes' AND counts AND label LIKE '% read' THEN 'device_read'
+             WHEN name = 'node_device_bytes' AND counts AND label LIKE '% write' THEN 'device_written'
+             WHEN name = 'node_device_busy_seconds' THEN 'device_busy'
+             WHEN name = 'node_memory_bytes' THEN 'memory_' || label END AS figure
+         FROM steps),
+       amounts AS (
+         SELECT host, t_ns, figure, sum(grown) AS grown, max(value) AS value
+         FROM figures WHERE figure IS NOT NULL GROUP BY host, t_ns, figure),
+       looks AS (SELECT DISTINCT host, t_ns FROM steps),
+       known AS (SELECT DISTINCT host, figure FROM amounts),
+       -- A figure has a row where it changes: between two of them it is as it was.
+       every AS (
+         SELECT k.host, l.t_ns, k.figure, coalesce(a.grown, 0) AS grown,
+                last_value(a.value IGNORE NULLS) OVER (PARTITION BY k.host, k.figure ORDER BY l.t_ns) AS value
+         FROM known k JOIN looks l ON l.host IS NOT DISTINCT FROM k.host
+              LEFT JOIN amounts a ON a.host IS NOT DISTINCT FROM k.host AND a.figure = k.figure AND a.t_ns = l.t_ns),
+       widths AS (
+         SELECT host, resolution_ns, t_ns, lag(t_ns) OVER (PARTITION BY host, resolution_ns ORDER BY t_ns) AS before_ns
+         FROM looks CROSS JOIN (VALUES (100000000), (1000000000), (10000000000), (60000000000), (600000000000)) AS all_widths (resolution_ns)),
+       places AS (
+         SELECT host, resolution_ns, t_ns, before_ns,
+                sum(CASE WHEN t_ns // resolution_ns = before_ns // resolution_ns THEN 0 ELSE 1 END)
+                  OVER (PARTITION BY host, resolution_ns ORDER BY t_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS point
+         FROM widths),
+       points AS (
+         SELECT host, resolution_ns, point, min(before_ns) AS from_ns, max(t_ns) AS to_ns, (max(t_ns) - min(before_ns)) / 1e9 AS s
+         FROM places WHERE before_ns IS NOT NULL GROUP BY host, resolution_ns, point
+         HAVING max(t_ns) - min(before_ns) <= 2 * resolution_ns),
+       sums AS (
+         SELECT p.host, p.resolution_ns, p.point, e.figure, sum(e.grown) AS grown, avg(e.value) AS mean, max(e.value) AS most
+         FROM places p JOIN every e ON e.host IS NOT DISTINCT FROM p.host AND e.t_ns = p.t_ns
+         GROUP BY p.host, p.resolution_ns, p.point, e.figure),
+       by_device AS (
+         SELECT p.host, p.resolution_ns, p.point, f.device, sum(f.grown) AS busy
+         FROM places p JOIN figures f ON f.host IS NOT DISTINCT FROM p.host AND f.t_ns = p.t_ns
+         WHERE f.figure = 'device_busy' AND f.grown > 0 GROUP BY p.host, p.resolution_ns, p.point, f.device),
+       busiest AS (
+         SELECT host, resolution_ns, point, max(busy) AS busy, arg_max(device, busy) AS device FROM by_device GROUP BY host, resolution_ns, point),
+       wide AS (
+         SELECT host, resolution_ns, point,
+                sum(grown) FILTER (starts_with(figure, 'cpu_')) AS cpu,
+                sum(grown) FILTER (figure = 'cpu_user') AS cpu_user, sum(grown) FILTER (figure = 'cpu_system') AS cpu_system,
+                sum(grown) FILTER (figure = 'cpu_iowait') AS cpu_iowait, sum(grown) FILTER (figure = 'cpu_steal') AS cpu_steal,
+                sum(grown) FILTER (figure = 'cpu_idle') AS cpu_idle, sum(grown) FILTER (figure = 'pressure_cpu') AS pressure_cpu,
+                sum(grown) FILTER (figure = 'pressure_io') AS pressure_io, sum(grown) FILTER (figure = 'pressure_memory') AS pressure_memory,
+                sum(grown) FILTER (figure = 'network_received') AS network_received, sum(grown) FILTER (figure = 'network_sent') AS network_sent,
+                sum(grown) FILTER (figure = 'device_read') AS device_read, sum(grown) FILTER (figure = 'device_written') AS device_written,
+                sum(grown) FILTER (figure = 'device_busy') AS device_busy, max(most) FILTER (figure = 'memory_total') AS memory_total,
+                max(mean) FILTER (figure = 'memory_available') AS memory_available, max(mean) FILTER (figure = 'memory_dirty') AS memory_dirty,
+                max(mean) FILTER (figure = 'memory_writeback') AS memory_writeback
+         FROM sums GROUP BY host, resolution_ns, point)
+  SELECT p.host, p.resolution_ns, p.from_ns, p.to_ns,
+         1 - (cpu_idle + cpu_iowait) / nullif(cpu, 0) AS cpu_busy,
+         cpu_user / s AS cpu_user, cpu_system / s AS cpu_system, cpu_iowait / s AS cpu_iowait, cpu_steal / s AS cpu_steal,
+         cpu_idle / s AS cpu_idle, pressure_cpu / s AS pressure_cpu, pressure_io / s AS pressure_io,
+         pressure_memory / s AS pressure_memory, 1 - memory_available / nullif(memory_total, 0) AS memory_used,
+         memory_available AS memory_available_bytes, memory_dirty AS dirty_bytes, memory_writeback AS writeback_bytes,
+         network_received / s AS network_received_bytes, network_sent / s AS network_sent_bytes,
+         device_read / s AS device_read_bytes, device_written / s AS device_written_bytes,
+         b.device AS busiest_device, least(coalesce(b.busy, 0 * w.device_busy) / s, 1) AS busiest_share
+  FROM points p
+       JOIN wide w ON w.host IS NOT DISTINCT FROM p.host AND w.resolution_ns = p.resolution_ns AND w.point = p.point
+       LEFT JOIN busiest b ON b.host IS NOT DISTINCT FROM p.host AND b.resolution_ns = p.resolution_ns AND b.point = p.point
+  ORDER BY p.host, p.resolution_ns, p.from_ns;
+
 RESET VARIABLE iotrace_some;
