@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::export::html::axes::Files;
 use crate::rows::Span;
 use crate::vocabulary::{Kind, Layer, flag};
 
-/// Files with a picture, and points of each at most: together half a megabyte of the page.
-const FILES_MAX: usize = 12;
+/// Files with a picture, and points of each at most: together less than half a megabyte of the page.
+const FILES_MAX: usize = 8;
 const POINTS_MAX: usize = 1200;
 
 struct Point {
@@ -64,14 +65,13 @@ impl Kept {
 /// By number of the file on the page: the first ones took the most time.
 pub struct Accesses {
     files: BTreeMap<u32, Kept>,
-    /// Numbers from here on are no single files.
+    /// Numbers from here on are libraries and the like, or no single files.
     end: u32,
 }
 
 impl Accesses {
-    pub fn new(files: usize) -> Self {
-        // The last two are all others, and none.
-        Self { files: BTreeMap::new(), end: files.saturating_sub(2) as u32 }
+    pub fn new(files: &Files) -> Self {
+        Self { files: BTreeMap::new(), end: files.of_data() }
     }
 
     pub fn span(&mut self, span: &Span, (rank, file): (u32, u32)) {
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn of_many_accesses_some_are_kept_from_everywhere() {
-        let mut all = Accesses::new(4);
+        let mut all = Accesses { files: BTreeMap::new(), end: 2 };
         // Every second one goes to the header.
         let offset = |seq: u32| if seq % 2 == 0 { 0 } else { i64::from(seq) * 4096 };
         (0..100_000).for_each(|seq| all.span(&access(seq, offset(seq)), (0, 1)));

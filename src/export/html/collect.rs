@@ -79,7 +79,7 @@ impl Sums {
             tree: Tree::default(),
             collectives: Collectives::default(),
             devices: Devices::default(),
-            accesses: Accesses::new(axes.files.len()),
+            accesses: Accesses::new(&axes.files),
         }
     }
 

@@ -5,6 +5,7 @@ use crate::common::device::{self, Device};
 use crate::common::live::{self, Data, Running, tracer, until};
 use crate::common::programs;
 use crate::common::prometheus::{Prometheus, Samples, get};
+use crate::common::sql;
 use crate::screens::monitoring;
 use iotrace_bpf::export::Dataset;
 use iotrace_bpf::rows::{Metric, Span};

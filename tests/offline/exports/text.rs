@@ -46,7 +46,7 @@ fn is_request(line: &str) -> bool {
     line.contains(" block ")
 }
 
-/// Answers of the views of the same dataset.
+/// Answers of the views over the same dataset, in this version.
 fn ask(query: &str) -> Vec<Value> {
     let (_dir, path) = recorded("mpi_hdf5");
     sql::query(&path, query)

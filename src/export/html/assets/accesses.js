@@ -25,7 +25,7 @@ class AccessChart {
     const points = this.chosen();
     const { offset, bytes, start_ns: start, all } = this.data;
     const shown = start.length < all ? format.calls(start.length) + " of " + format.calls(all) + " accesses, chosen at random" :
-      format.calls(all) + " accesses";
+      all === 1 ? "1 access" : format.calls(all) + " accesses";
     this.title.textContent = visible(trace.files[this.data.file].name + ": " + shown + (points.length < start.length ?
       ", " + format.calls(points.length) + " of them in the selection" : ""));
     this.canvas.setAttribute("aria-label", "Offset over time in " + visible(trace.files[this.data.file].name) + "; the table below has the figures");
@@ -84,7 +84,7 @@ function accessesSection() {
   ]);
   const draw = () => {
     const paint = choice.value === "rank" ? byRank : byKind;
-    legend.hidden = paint === byRank;
+    legend.style.visibility = paint === byRank ? "hidden" : "visible";
     charts.forEach((chart) => chart.set(state.file !== null && state.file !== chart.data.file, paint));
     table.set(list);
     const missing = state.file !== null && !list.some((data) => data.file === state.file);
