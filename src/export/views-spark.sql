@@ -3978,7 +3978,6 @@ WITH hardware AS (
     name,
     label,
     value,
-    SPLIT_PART(label, ' ', 1) AS device,
     COALESCE(
       LOCATE(' ' || SPLIT_PART(label, ' ', 1) || ' ', h.names) > 0,
       label NOT LIKE 'lo %'
@@ -3995,93 +3994,109 @@ WITH hardware AS (
     ON h.host IS NOT DISTINCT FROM m.host
   WHERE
     STARTSWITH(name, 'node_')
-), figures AS (
-  SELECT
-    *,
-    CASE
-      WHEN name = 'node_cpu_seconds' AND label IN ('user', 'nice')
-      THEN 'cpu_user'
-      WHEN name = 'node_cpu_seconds' AND label IN ('system', 'irq', 'softirq')
-      THEN 'cpu_system'
-      WHEN name = 'node_cpu_seconds'
-      THEN 'cpu_' || label
-      WHEN name = 'node_pressure_seconds' AND label LIKE '% some'
-      THEN 'pressure_' || device
-      WHEN name = 'node_network_bytes' AND counts AND label LIKE '% received'
-      THEN 'network_received'
-      WHEN name = 'node_network_bytes' AND counts AND label LIKE '% sent'
-      THEN 'network_sent'
-      WHEN name = 'node_device_bytes' AND counts AND label LIKE '% read'
-      THEN 'device_read'
-      WHEN name = 'node_device_bytes' AND counts AND label LIKE '% write'
-      THEN 'device_written'
-      WHEN name = 'node_device_busy_seconds'
-      THEN 'device_busy'
-      WHEN name = 'node_memory_bytes'
-      THEN 'memory_' || label
-    END AS figure
-  FROM steps
-), amounts AS (
+), looks AS (
   SELECT
     host,
     t_ns,
-    figure,
-    SUM(grown) AS grown,
-    MAX(value) AS value
-  FROM figures
-  WHERE
-    NOT figure IS NULL
+    SUM(grown) FILTER(WHERE
+      name = 'node_cpu_seconds' AND label IN ('user', 'nice')) AS cpu_user,
+    SUM(grown) FILTER(WHERE
+      name = 'node_cpu_seconds' AND label IN ('system', 'irq', 'softirq')) AS cpu_system,
+    SUM(grown) FILTER(WHERE
+      name = 'node_cpu_seconds' AND label = 'iowait') AS cpu_iowait,
+    SUM(grown) FILTER(WHERE
+      name = 'node_cpu_seconds' AND label = 'steal') AS cpu_steal,
+    SUM(grown) FILTER(WHERE
+      name = 'node_cpu_seconds' AND label = 'idle') AS cpu_idle,
+    SUM(grown) FILTER(WHERE
+      name = 'node_pressure_seconds' AND label = 'cpu some') AS pressure_cpu,
+    SUM(grown) FILTER(WHERE
+      name = 'node_pressure_seconds' AND label = 'io some') AS pressure_io,
+    SUM(grown) FILTER(WHERE
+      name = 'node_pressure_seconds' AND label = 'memory some') AS pressure_memory,
+    SUM(grown) FILTER(WHERE
+      name = 'node_network_bytes' AND counts AND label LIKE '% received') AS network_received_bytes,
+    SUM(grown) FILTER(WHERE
+      name = 'node_network_bytes' AND counts AND label LIKE '% sent') AS network_sent_bytes,
+    SUM(grown) FILTER(WHERE
+      name = 'node_device_bytes' AND counts AND label LIKE '% read') AS device_read_bytes,
+    SUM(grown) FILTER(WHERE
+      name = 'node_device_bytes' AND counts AND label LIKE '% write') AS device_written_bytes,
+    SUM(grown) FILTER(WHERE
+      name = 'node_device_busy_seconds') AS device_busy,
+    MAX(value) FILTER(WHERE
+      name = 'node_memory_bytes' AND label = 'total') AS memory_total,
+    MAX(value) FILTER(WHERE
+      name = 'node_memory_bytes' AND label = 'available') AS memory_available,
+    MAX(value) FILTER(WHERE
+      name = 'node_memory_bytes' AND label = 'dirty') AS memory_dirty,
+    MAX(value) FILTER(WHERE
+      name = 'node_memory_bytes' AND label = 'writeback') AS memory_writeback
+  FROM steps
   GROUP BY
     host,
-    t_ns,
-    figure
-), looks AS (
-  SELECT DISTINCT
-    host,
     t_ns
-  FROM steps
-), known AS (
-  SELECT DISTINCT
-    host,
-    figure
-  FROM amounts
-), every AS (
-  SELECT
-    k.host,
-    l.t_ns,
-    k.figure,
-    COALESCE(a.grown, 0) AS grown,
-    LAST_VALUE(a.value) IGNORE NULLS OVER (PARTITION BY k.host, k.figure ORDER BY l.t_ns NULLS LAST) AS value
-  FROM known AS k
-  JOIN looks AS l
-    ON l.host IS NOT DISTINCT FROM k.host
-  LEFT JOIN amounts AS a
-    ON a.host IS NOT DISTINCT FROM k.host AND a.figure = k.figure AND a.t_ns = l.t_ns
-), widths AS (
+), running AS (
   SELECT
     host,
-    resolution_ns,
     t_ns,
-    LAG(t_ns) OVER (PARTITION BY host, resolution_ns ORDER BY t_ns NULLS LAST) AS before_ns
+    SUM(cpu_user) OVER w AS cpu_user,
+    SUM(cpu_system) OVER w AS cpu_system,
+    SUM(cpu_iowait) OVER w AS cpu_iowait,
+    SUM(cpu_steal) OVER w AS cpu_steal,
+    SUM(cpu_idle) OVER w AS cpu_idle,
+    SUM(pressure_cpu) OVER w AS pressure_cpu,
+    SUM(pressure_io) OVER w AS pressure_io,
+    SUM(pressure_memory) OVER w AS pressure_memory,
+    SUM(network_received_bytes) OVER w AS network_received_bytes,
+    SUM(network_sent_bytes) OVER w AS network_sent_bytes,
+    SUM(device_read_bytes) OVER w AS device_read_bytes,
+    SUM(device_written_bytes) OVER w AS device_written_bytes,
+    SUM(device_busy) OVER w AS device_busy,
+    LAST_VALUE(memory_total) IGNORE NULLS OVER w AS memory_total,
+    LAST_VALUE(memory_available) IGNORE NULLS OVER w AS memory_available,
+    LAST_VALUE(memory_dirty) IGNORE NULLS OVER w AS memory_dirty,
+    LAST_VALUE(memory_writeback) IGNORE NULLS OVER w AS memory_writeback
   FROM looks
-  CROSS JOIN VALUES
-    (100000000),
-    (1000000000),
-    (10000000000),
-    (60000000000),
-    (600000000000) AS all_widths(resolution_ns)
+  WINDOW w AS (
+    PARTITION BY host
+    ORDER BY t_ns NULLS LAST
+    ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+  )
+), since AS (
+  SELECT
+    *,
+    LAG(t_ns) OVER v AS before_ns,
+    LAG(cpu_user) OVER v AS cpu_user_before,
+    LAG(cpu_system) OVER v AS cpu_system_before,
+    LAG(cpu_iowait) OVER v AS cpu_iowait_before,
+    LAG(cpu_steal) OVER v AS cpu_steal_before,
+    LAG(cpu_idle) OVER v AS cpu_idle_before,
+    LAG(pressure_cpu) OVER v AS pressure_cpu_before,
+    LAG(pressure_io) OVER v AS pressure_io_before,
+    LAG(pressure_memory) OVER v AS pressure_memory_before,
+    LAG(network_received_bytes) OVER v AS network_received_bytes_before,
+    LAG(network_sent_bytes) OVER v AS network_sent_bytes_before,
+    LAG(device_read_bytes) OVER v AS device_read_bytes_before,
+    LAG(device_written_bytes) OVER v AS device_written_bytes_before,
+    LAG(device_busy) OVER v AS device_busy_before
+  FROM running
+  WINDOW v AS (PARTITION BY host ORDER BY t_ns NULLS LAST)
 ), places AS (
   SELECT
-    host,
-    resolution_ns,
-    t_ns,
-    before_ns,
+    *,
     SUM(CASE WHEN t_ns DIV resolution_ns = before_ns DIV resolution_ns THEN 0 ELSE 1 END) OVER (
       PARTITION BY host, resolution_ns
       ORDER BY t_ns NULLS LAST
       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
     ) AS point
-  FROM widths
+  FROM since
+  CROSS JOIN VALUES
+    (100000000),
+    (1000000000),
+    (10000000000),
+    (60000000000),
+    (600000000000) AS widths(resolution_ns)
 ), points AS (
   SELECT
     host,
@@ -4091,7 +4106,24 @@ WITH hardware AS (
     MAX(t_ns) AS to_ns,
     (
       MAX(t_ns) - MIN(before_ns)
-    ) / 1e9 AS s
+    ) / 1e9 AS s,
+    MAX(cpu_user) - MIN(cpu_user_before) AS cpu_user,
+    MAX(cpu_system) - MIN(cpu_system_before) AS cpu_system,
+    MAX(cpu_iowait) - MIN(cpu_iowait_before) AS cpu_iowait,
+    MAX(cpu_steal) - MIN(cpu_steal_before) AS cpu_steal,
+    MAX(cpu_idle) - MIN(cpu_idle_before) AS cpu_idle,
+    MAX(pressure_cpu) - MIN(pressure_cpu_before) AS pressure_cpu,
+    MAX(pressure_io) - MIN(pressure_io_before) AS pressure_io,
+    MAX(pressure_memory) - MIN(pressure_memory_before) AS pressure_memory,
+    MAX(network_received_bytes) - MIN(network_received_bytes_before) AS network_received_bytes,
+    MAX(network_sent_bytes) - MIN(network_sent_bytes_before) AS network_sent_bytes,
+    MAX(device_read_bytes) - MIN(device_read_bytes_before) AS device_read_bytes,
+    MAX(device_written_bytes) - MIN(device_written_bytes_before) AS device_written_bytes,
+    MAX(device_busy) - MIN(device_busy_before) AS device_busy,
+    MAX(memory_total) AS memory_total,
+    AVG(memory_available) AS memory_available,
+    AVG(memory_dirty) AS memory_dirty,
+    AVG(memory_writeback) AS memory_writeback
   FROM places
   WHERE
     NOT before_ns IS NULL
@@ -4101,40 +4133,23 @@ WITH hardware AS (
     point
   HAVING
     MAX(t_ns) - MIN(before_ns) <= 2 * resolution_ns
-), sums AS (
-  SELECT
-    p.host,
-    p.resolution_ns,
-    p.point,
-    e.figure,
-    SUM(e.grown) AS grown,
-    AVG(e.value) AS mean,
-    MAX(e.value) AS most
-  FROM places AS p
-  JOIN every AS e
-    ON e.host IS NOT DISTINCT FROM p.host AND e.t_ns = p.t_ns
-  GROUP BY
-    p.host,
-    p.resolution_ns,
-    p.point,
-    e.figure
 ), by_device AS (
   SELECT
     p.host,
     p.resolution_ns,
     p.point,
-    f.device,
-    SUM(f.grown) AS busy
+    s.label AS device,
+    SUM(s.grown) AS busy
   FROM places AS p
-  JOIN figures AS f
-    ON f.host IS NOT DISTINCT FROM p.host AND f.t_ns = p.t_ns
+  JOIN steps AS s
+    ON s.host IS NOT DISTINCT FROM p.host AND s.t_ns = p.t_ns
   WHERE
-    f.figure = 'device_busy' AND f.grown > 0
+    s.name = 'node_device_busy_seconds' AND s.grown > 0
   GROUP BY
     p.host,
     p.resolution_ns,
     p.point,
-    f.device
+    s.label
 ), busiest AS (
   SELECT
     host,
@@ -4147,52 +4162,6 @@ WITH hardware AS (
     host,
     resolution_ns,
     point
-), wide AS (
-  SELECT
-    host,
-    resolution_ns,
-    point,
-    SUM(grown) FILTER(WHERE
-      STARTSWITH(figure, 'cpu_')) AS cpu,
-    SUM(grown) FILTER(WHERE
-      figure = 'cpu_user') AS cpu_user,
-    SUM(grown) FILTER(WHERE
-      figure = 'cpu_system') AS cpu_system,
-    SUM(grown) FILTER(WHERE
-      figure = 'cpu_iowait') AS cpu_iowait,
-    SUM(grown) FILTER(WHERE
-      figure = 'cpu_steal') AS cpu_steal,
-    SUM(grown) FILTER(WHERE
-      figure = 'cpu_idle') AS cpu_idle,
-    SUM(grown) FILTER(WHERE
-      figure = 'pressure_cpu') AS pressure_cpu,
-    SUM(grown) FILTER(WHERE
-      figure = 'pressure_io') AS pressure_io,
-    SUM(grown) FILTER(WHERE
-      figure = 'pressure_memory') AS pressure_memory,
-    SUM(grown) FILTER(WHERE
-      figure = 'network_received') AS network_received,
-    SUM(grown) FILTER(WHERE
-      figure = 'network_sent') AS network_sent,
-    SUM(grown) FILTER(WHERE
-      figure = 'device_read') AS device_read,
-    SUM(grown) FILTER(WHERE
-      figure = 'device_written') AS device_written,
-    SUM(grown) FILTER(WHERE
-      figure = 'device_busy') AS device_busy,
-    MAX(most) FILTER(WHERE
-      figure = 'memory_total') AS memory_total,
-    MAX(mean) FILTER(WHERE
-      figure = 'memory_available') AS memory_available,
-    MAX(mean) FILTER(WHERE
-      figure = 'memory_dirty') AS memory_dirty,
-    MAX(mean) FILTER(WHERE
-      figure = 'memory_writeback') AS memory_writeback
-  FROM sums
-  GROUP BY
-    host,
-    resolution_ns,
-    point
 )
 SELECT
   p.host,
@@ -4200,8 +4169,11 @@ SELECT
   p.from_ns,
   p.to_ns,
   1 - (
-    cpu_idle + cpu_iowait
-  ) / NULLIF(cpu, 0) AS cpu_busy,
+    cpu_idle + COALESCE(cpu_iowait, 0)
+  ) / NULLIF(
+    cpu_user + cpu_system + cpu_idle + COALESCE(cpu_iowait, 0) + COALESCE(cpu_steal, 0),
+    0
+  ) AS cpu_busy,
   cpu_user / s AS cpu_user,
   cpu_system / s AS cpu_system,
   cpu_iowait / s AS cpu_iowait,
@@ -4214,17 +4186,13 @@ SELECT
   memory_available AS memory_available_bytes,
   memory_dirty AS dirty_bytes,
   memory_writeback AS writeback_bytes,
-  network_received / s AS network_received_bytes,
-  network_sent / s AS network_sent_bytes,
-  device_read / s AS device_read_bytes,
-  device_written / s AS device_written_bytes,
+  network_received_bytes / s AS network_received_bytes,
+  network_sent_bytes / s AS network_sent_bytes,
+  device_read_bytes / s AS device_read_bytes,
+  device_written_bytes / s AS device_written_bytes,
   b.device AS busiest_device,
-  LEAST(COALESCE(b.busy, 0 * w.device_busy) / s, 1) AS busiest_share
+  LEAST(COALESCE(b.busy, 0 * device_busy) / s, 1) AS busiest_share
 FROM points AS p
-JOIN wide AS w
-  ON w.host IS NOT DISTINCT FROM p.host
-  AND w.resolution_ns = p.resolution_ns
-  AND w.point = p.point
 LEFT JOIN busiest AS b
   ON b.host IS NOT DISTINCT FROM p.host
   AND b.resolution_ns = p.resolution_ns
