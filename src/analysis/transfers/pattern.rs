@@ -5,7 +5,7 @@
 //! byte of what was never touched is its first one.
 
 /// Jumps up to so many bytes are short: as far as the kernel reads ahead unless a device is configured otherwise
-/// (`VM_READAHEAD_PAGES` in `include/linux/pagemap.h`), so that the page may be in memory already, and a disk head is near.
+/// (`VM_READAHEAD_PAGES` in `include/linux/pagemap.h`), so that the page may be in memory already.
 /// `v_sequential` and `v_handle_pattern` in `views.sql` have the same bound.
 pub const SHORT_JUMP: i64 = 128 << 10;
 

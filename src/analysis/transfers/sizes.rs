@@ -42,8 +42,8 @@ pub struct SizeRow {
     pub sequential: Option<f64>,
     pub consecutive: Option<f64>,
     pub unaligned: Option<f64>,
-    /// Those that begin near the end of the one before, or far from it, forwards or backwards; of calls that were recorded one
-    /// by one.
+    /// Those that begin near the end of the one before, or far from it, forwards or backwards; of calls that were
+    /// recorded one by one.
     pub short_jumps: Option<f64>,
     pub long_jumps: Option<f64>,
     pub complete: bool,

@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time between two looks where calls are recorded one by one or a dashboard shows the node, and otherwise, in ns: as long as
-/// the bins of `rollup` are.
+/// Time between two looks where calls are recorded one by one or a dashboard shows the node, and otherwise, in ns: as
+/// long as the bins of `rollup` are.
 const LOOK_NS: i64 = 100_000_000;
 const SECOND_NS: i64 = 1_000_000_000;
 /// Seconds over which the fullest ring is remembered.

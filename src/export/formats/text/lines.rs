@@ -131,7 +131,7 @@ pub fn call(span: &Span, around: &Around<'_>) -> String {
     line.end(around)
 }
 
-/// `0.000123456 pid=7 block write device=vda class=writeback sector=2048 bytes=4096 ... req=3 by=8589934592:write:writeback:4096`
+/// `0.000123456 pid=7 block write device=vda class=writeback ... req=3 by=8589934592:write:writeback:4096`
 pub fn request(block: &Block, around: &Around<'_>) -> String {
     let mut line = Line::new(block.issue_ns, around.host);
     line.field("pid", Some(block.pid));

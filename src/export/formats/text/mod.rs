@@ -1,5 +1,5 @@
-//! `--to text`: a dataset as lines to read and to grep. First what the node and the run are, each line with a `#`; then a line for
-//! each call and each request to a device in the order of time, with what caused it.
+//! `--to text`: a dataset as lines to read and to grep. First what the node and the run are, each line with a `#`; then
+//! a line for each call and each request to a device in the order of time, with what caused it.
 
 mod callers;
 mod lines;
@@ -34,8 +34,8 @@ pub struct Chosen<'a> {
     pub time: Option<&'a Range<i64>>,
 }
 
-/// Writes all lines, and returns what of the datasets they do not have. Calls are read in windows of time: memory does not grow with
-/// their number.
+/// Writes all lines, and returns what of the datasets they do not have. Calls are read in windows of time: memory does
+/// not grow with their number.
 pub fn write(union: &mut Union, chosen: Chosen<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
     let scope = Scope { only_findings: true, ..Scope::default() };
     let report = build_of(union, &Config::default(), &scope)?;

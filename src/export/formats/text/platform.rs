@@ -1,4 +1,5 @@
-//! The platform and the run, a line for each fact: `# NAME: VALUE`, or `# NAME FIELD=VALUE ...` where there are several.
+//! The platform and the run, a line for each fact: `# NAME: VALUE`, or `# NAME FIELD=VALUE ...` where there are
+//! several.
 
 use std::collections::BTreeMap;
 use std::io::Write;
