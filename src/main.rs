@@ -147,9 +147,16 @@ fn show(action: &Action) -> anyhow::Result<u8> {
                 eprintln!("iotrace-bpf: {}", message(&note));
             }
         }
-        Action::Export { dir, to, output, table, weight } => {
+        Action::Export { dir, to, output, table, weight, filter, time } => {
             drop(out);
-            let wish = Wish { to: *to, table: table.as_deref(), weight: *weight, output: output.as_deref() };
+            let wish = Wish {
+                to: *to,
+                table: table.as_deref(),
+                weight: *weight,
+                only: filter.as_ref().map(|filter| filter as _),
+                time: time.as_ref(),
+                output: output.as_deref(),
+            };
             for warning in export::formats::run(dir, &wish)? {
                 eprintln!("iotrace-bpf: {}", message(&warning));
             }

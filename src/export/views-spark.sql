@@ -2901,7 +2901,8 @@ WITH steps AS (
     kind,
     start_ns - LAG(start_ns) OVER w AS gap,
     `offset`,
-    COALESCE(LAG(`offset` + bytes - 1) OVER w, 0) AS last
+    COALESCE(LAG(`offset` + bytes - 1) OVER w, 0) AS last,
+    COALESCE(`offset` - LAG(`offset` + bytes) OVER w, 0) AS jump
   FROM spans
   WHERE
     layer = 'syscall'
@@ -2926,7 +2927,13 @@ SELECT
   ) AS INT)) AS sequential,
   AVG(CAST((
     `offset` = last + 1
-  ) AS INT)) AS consecutive
+  ) AS INT)) AS consecutive,
+  AVG(CAST((
+    jump <> 0 AND ABS(jump) <= 131072
+  ) AS INT)) AS short_jumps,
+  AVG(CAST((
+    ABS(jump) > 131072
+  ) AS INT)) AS long_jumps
 FROM steps AS s
 LEFT JOIN files AS f
   ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
@@ -3955,3 +3962,242 @@ LEFT JOIN files AS f
 WHERE
   NOT e.value IS NULL
 GROUP BY ALL;
+
+CREATE OR REPLACE TEMPORARY VIEW v_node AS
+WITH hardware AS (
+  SELECT
+    host,
+    ' ' || value || ' ' AS names
+  FROM meta
+  WHERE
+    key = 'node_hardware'
+), steps AS (
+  SELECT
+    m.host,
+    t_ns,
+    name,
+    label,
+    value,
+    COALESCE(
+      LOCATE(' ' || SPLIT_PART(label, ' ', 1) || ' ', h.names) > 0,
+      label NOT LIKE 'lo %'
+    ) AS counts,
+    COALESCE(
+      GREATEST(
+        value - LAG(value) OVER (PARTITION BY m.host, name, label ORDER BY t_ns NULLS LAST, value NULLS LAST),
+        0
+      ),
+      0
+    ) AS grown
+  FROM metrics AS m
+  LEFT JOIN hardware AS h
+    ON h.host IS NOT DISTINCT FROM m.host
+  WHERE
+    STARTSWITH(name, 'node_')
+), looks AS (
+  SELECT
+    host,
+    t_ns,
+    SUM(grown) FILTER(WHERE
+      name = 'node_cpu_seconds' AND label IN ('user', 'nice')) AS cpu_user,
+    SUM(grown) FILTER(WHERE
+      name = 'node_cpu_seconds' AND label IN ('system', 'irq', 'softirq')) AS cpu_system,
+    SUM(grown) FILTER(WHERE
+      name = 'node_cpu_seconds' AND label = 'iowait') AS cpu_iowait,
+    SUM(grown) FILTER(WHERE
+      name = 'node_cpu_seconds' AND label = 'steal') AS cpu_steal,
+    SUM(grown) FILTER(WHERE
+      name = 'node_cpu_seconds' AND label = 'idle') AS cpu_idle,
+    SUM(grown) FILTER(WHERE
+      name = 'node_pressure_seconds' AND label = 'cpu some') AS pressure_cpu,
+    SUM(grown) FILTER(WHERE
+      name = 'node_pressure_seconds' AND label = 'io some') AS pressure_io,
+    SUM(grown) FILTER(WHERE
+      name = 'node_pressure_seconds' AND label = 'memory some') AS pressure_memory,
+    SUM(grown) FILTER(WHERE
+      name = 'node_network_bytes' AND counts AND label LIKE '% received') AS network_received_bytes,
+    SUM(grown) FILTER(WHERE
+      name = 'node_network_bytes' AND counts AND label LIKE '% sent') AS network_sent_bytes,
+    SUM(grown) FILTER(WHERE
+      name = 'node_device_bytes' AND counts AND label LIKE '% read') AS device_read_bytes,
+    SUM(grown) FILTER(WHERE
+      name = 'node_device_bytes' AND counts AND label LIKE '% write') AS device_written_bytes,
+    SUM(grown) FILTER(WHERE
+      name = 'node_device_busy_seconds') AS device_busy,
+    MAX(value) FILTER(WHERE
+      name = 'node_memory_bytes' AND label = 'total') AS memory_total,
+    MAX(value) FILTER(WHERE
+      name = 'node_memory_bytes' AND label = 'available') AS memory_available,
+    MAX(value) FILTER(WHERE
+      name = 'node_memory_bytes' AND label = 'dirty') AS memory_dirty,
+    MAX(value) FILTER(WHERE
+      name = 'node_memory_bytes' AND label = 'writeback') AS memory_writeback
+  FROM steps
+  GROUP BY
+    host,
+    t_ns
+), running AS (
+  SELECT
+    host,
+    t_ns,
+    SUM(cpu_user) OVER w AS cpu_user,
+    SUM(cpu_system) OVER w AS cpu_system,
+    SUM(cpu_iowait) OVER w AS cpu_iowait,
+    SUM(cpu_steal) OVER w AS cpu_steal,
+    SUM(cpu_idle) OVER w AS cpu_idle,
+    SUM(pressure_cpu) OVER w AS pressure_cpu,
+    SUM(pressure_io) OVER w AS pressure_io,
+    SUM(pressure_memory) OVER w AS pressure_memory,
+    SUM(network_received_bytes) OVER w AS network_received_bytes,
+    SUM(network_sent_bytes) OVER w AS network_sent_bytes,
+    SUM(device_read_bytes) OVER w AS device_read_bytes,
+    SUM(device_written_bytes) OVER w AS device_written_bytes,
+    SUM(device_busy) OVER w AS device_busy,
+    LAST_VALUE(memory_total) IGNORE NULLS OVER w AS memory_total,
+    LAST_VALUE(memory_available) IGNORE NULLS OVER w AS memory_available,
+    LAST_VALUE(memory_dirty) IGNORE NULLS OVER w AS memory_dirty,
+    LAST_VALUE(memory_writeback) IGNORE NULLS OVER w AS memory_writeback
+  FROM looks
+  WINDOW w AS (
+    PARTITION BY host
+    ORDER BY t_ns NULLS LAST
+    ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+  )
+), since AS (
+  SELECT
+    *,
+    LAG(t_ns) OVER v AS before_ns,
+    LAG(cpu_user) OVER v AS cpu_user_before,
+    LAG(cpu_system) OVER v AS cpu_system_before,
+    LAG(cpu_iowait) OVER v AS cpu_iowait_before,
+    LAG(cpu_steal) OVER v AS cpu_steal_before,
+    LAG(cpu_idle) OVER v AS cpu_idle_before,
+    LAG(pressure_cpu) OVER v AS pressure_cpu_before,
+    LAG(pressure_io) OVER v AS pressure_io_before,
+    LAG(pressure_memory) OVER v AS pressure_memory_before,
+    LAG(network_received_bytes) OVER v AS network_received_bytes_before,
+    LAG(network_sent_bytes) OVER v AS network_sent_bytes_before,
+    LAG(device_read_bytes) OVER v AS device_read_bytes_before,
+    LAG(device_written_bytes) OVER v AS device_written_bytes_before,
+    LAG(device_busy) OVER v AS device_busy_before
+  FROM running
+  WINDOW v AS (PARTITION BY host ORDER BY t_ns NULLS LAST)
+), places AS (
+  SELECT
+    *,
+    SUM(CASE WHEN t_ns DIV resolution_ns = before_ns DIV resolution_ns THEN 0 ELSE 1 END) OVER (
+      PARTITION BY host, resolution_ns
+      ORDER BY t_ns NULLS LAST
+      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS point
+  FROM since
+  CROSS JOIN VALUES
+    (100000000),
+    (1000000000),
+    (10000000000),
+    (60000000000),
+    (600000000000) AS widths(resolution_ns)
+), points AS (
+  SELECT
+    host,
+    resolution_ns,
+    point,
+    MIN(before_ns) AS from_ns,
+    MAX(t_ns) AS to_ns,
+    (
+      MAX(t_ns) - MIN(before_ns)
+    ) / 1e9 AS s,
+    MAX(cpu_user) - MIN(cpu_user_before) AS cpu_user,
+    MAX(cpu_system) - MIN(cpu_system_before) AS cpu_system,
+    MAX(cpu_iowait) - MIN(cpu_iowait_before) AS cpu_iowait,
+    MAX(cpu_steal) - MIN(cpu_steal_before) AS cpu_steal,
+    MAX(cpu_idle) - MIN(cpu_idle_before) AS cpu_idle,
+    MAX(pressure_cpu) - MIN(pressure_cpu_before) AS pressure_cpu,
+    MAX(pressure_io) - MIN(pressure_io_before) AS pressure_io,
+    MAX(pressure_memory) - MIN(pressure_memory_before) AS pressure_memory,
+    MAX(network_received_bytes) - MIN(network_received_bytes_before) AS network_received_bytes,
+    MAX(network_sent_bytes) - MIN(network_sent_bytes_before) AS network_sent_bytes,
+    MAX(device_read_bytes) - MIN(device_read_bytes_before) AS device_read_bytes,
+    MAX(device_written_bytes) - MIN(device_written_bytes_before) AS device_written_bytes,
+    MAX(device_busy) - MIN(device_busy_before) AS device_busy,
+    MAX(memory_total) AS memory_total,
+    AVG(memory_available) AS memory_available,
+    AVG(memory_dirty) AS memory_dirty,
+    AVG(memory_writeback) AS memory_writeback
+  FROM places
+  WHERE
+    NOT before_ns IS NULL
+  GROUP BY
+    host,
+    resolution_ns,
+    point
+  HAVING
+    MAX(t_ns) - MIN(before_ns) <= 2 * resolution_ns
+), by_device AS (
+  SELECT
+    p.host,
+    p.resolution_ns,
+    p.point,
+    s.label AS device,
+    SUM(s.grown) AS busy
+  FROM places AS p
+  JOIN steps AS s
+    ON s.host IS NOT DISTINCT FROM p.host AND s.t_ns = p.t_ns
+  WHERE
+    s.name = 'node_device_busy_seconds' AND s.grown > 0
+  GROUP BY
+    p.host,
+    p.resolution_ns,
+    p.point,
+    s.label
+), busiest AS (
+  SELECT
+    host,
+    resolution_ns,
+    point,
+    MAX(busy) AS busy,
+    MAX_BY(device, busy) AS device
+  FROM by_device
+  GROUP BY
+    host,
+    resolution_ns,
+    point
+)
+SELECT
+  p.host,
+  p.resolution_ns,
+  p.from_ns,
+  p.to_ns,
+  1 - (
+    cpu_idle + COALESCE(cpu_iowait, 0)
+  ) / NULLIF(
+    cpu_user + cpu_system + cpu_idle + COALESCE(cpu_iowait, 0) + COALESCE(cpu_steal, 0),
+    0
+  ) AS cpu_busy,
+  cpu_user / s AS cpu_user,
+  cpu_system / s AS cpu_system,
+  cpu_iowait / s AS cpu_iowait,
+  cpu_steal / s AS cpu_steal,
+  cpu_idle / s AS cpu_idle,
+  pressure_cpu / s AS pressure_cpu,
+  pressure_io / s AS pressure_io,
+  pressure_memory / s AS pressure_memory,
+  1 - memory_available / NULLIF(memory_total, 0) AS memory_used,
+  memory_available AS memory_available_bytes,
+  memory_dirty AS dirty_bytes,
+  memory_writeback AS writeback_bytes,
+  network_received_bytes / s AS network_received_bytes,
+  network_sent_bytes / s AS network_sent_bytes,
+  device_read_bytes / s AS device_read_bytes,
+  device_written_bytes / s AS device_written_bytes,
+  b.device AS busiest_device,
+  LEAST(COALESCE(b.busy, 0 * device_busy) / s, 1) AS busiest_share
+FROM points AS p
+LEFT JOIN busiest AS b
+  ON b.host IS NOT DISTINCT FROM p.host
+  AND b.resolution_ns = p.resolution_ns
+  AND b.point = p.point
+ORDER BY
+  p.host NULLS LAST,
+  p.resolution_ns NULLS LAST,
+  p.from_ns NULLS LAST;

@@ -837,14 +837,16 @@ CREATE OR REPLACE VIEW v_sizes AS
 
 -- Of the reads, and of the writes, of a file in system calls: how many begin behind the last byte of the one before by the same
 -- process (sequential), and right behind it (consecutive). As Darshan counts: the last byte of what was never touched is its first one.
+-- Jumps are those that begin elsewhere, forwards or backwards: short ones up to 128 KiB from there, as v_handle_pattern has them.
 CREATE OR REPLACE VIEW v_sequential AS
   WITH steps AS (
     SELECT host, file_id, kind, start_ns - lag(start_ns) OVER w AS gap, "offset",
-           coalesce(lag("offset" + bytes - 1) OVER w, 0) AS last
+           coalesce(lag("offset" + bytes - 1) OVER w, 0) AS last, coalesce("offset" - lag("offset" + bytes) OVER w, 0) AS jump
     FROM spans WHERE layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0 AND "offset" IS NOT NULL
     WINDOW w AS (PARTITION BY host, process_ix, file_id, kind ORDER BY start_ns + dur_ns, span_id))
   SELECT s.host, s.file_id, any_value(f.path) AS path, s.kind, count(*) AS accesses, median(gap) AS median_gap_ns,
-         avg(("offset" > last)::INT) AS sequential, avg(("offset" = last + 1)::INT) AS consecutive
+         avg(("offset" > last)::INT) AS sequential, avg(("offset" = last + 1)::INT) AS consecutive,
+         avg((jump <> 0 AND abs(jump) <= 131072)::INT) AS short_jumps, avg((abs(jump) > 131072)::INT) AS long_jumps
   FROM steps s LEFT JOIN files f ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
   GROUP BY s.host, s.file_id, s.kind ORDER BY accesses DESC;
 
@@ -1112,5 +1114,91 @@ CREATE OR REPLACE VIEW darshan AS
          e.module || '_' || e.name AS counter, sum(e.value) AS value
   FROM every e LEFT JOIN files f ON f.host IS NOT DISTINCT FROM e.host AND f.file_id = e.file_id
   WHERE e.value IS NOT NULL GROUP BY ALL;
+
+-- What the node did, at the resolutions of the dashboard: 100 ms, 1 s, 10 s, 1 min and 10 min. A point goes from the first look at
+-- the node in one interval of that width to the first look in the next one, or to the last look there is. It is left out where it
+-- is longer than two of them: the node was not looked at as often (--aggregate: once a second). Totals are rates, what they grew
+-- by in a second; levels are means over the looks, the first one left out. Network and device bytes are those of hardware, for
+-- what others move is moved by these, too; in datasets without node_hardware of all devices, and of all interfaces but lo.
+CREATE OR REPLACE VIEW v_node AS
+  WITH hardware AS (SELECT host, ' ' || value || ' ' AS names FROM meta WHERE key = 'node_hardware'),
+       steps AS (
+         SELECT m.host, t_ns, name, label, value,
+                coalesce(position(' ' || split_part(label, ' ', 1) || ' ' IN h.names) > 0, label NOT LIKE 'lo %') AS counts,
+                coalesce(greatest(value - lag(value) OVER (PARTITION BY m.host, name, label ORDER BY t_ns, value), 0), 0) AS grown
+         FROM metrics m LEFT JOIN hardware h ON h.host IS NOT DISTINCT FROM m.host WHERE starts_with(name, 'node_')),
+       looks AS (
+         SELECT host, t_ns,
+                sum(grown) FILTER (name = 'node_cpu_seconds' AND label IN ('user', 'nice')) AS cpu_user,
+                sum(grown) FILTER (name = 'node_cpu_seconds' AND label IN ('system', 'irq', 'softirq')) AS cpu_system,
+                sum(grown) FILTER (name = 'node_cpu_seconds' AND label = 'iowait') AS cpu_iowait,
+                sum(grown) FILTER (name = 'node_cpu_seconds' AND label = 'steal') AS cpu_steal,
+                sum(grown) FILTER (name = 'node_cpu_seconds' AND label = 'idle') AS cpu_idle,
+                sum(grown) FILTER (name = 'node_pressure_seconds' AND label = 'cpu some') AS pressure_cpu,
+                sum(grown) FILTER (name = 'node_pressure_seconds' AND label = 'io some') AS pressure_io,
+                sum(grown) FILTER (name = 'node_pressure_seconds' AND label = 'memory some') AS pressure_memory,
+                sum(grown) FILTER (name = 'node_network_bytes' AND counts AND label LIKE '% received') AS network_received_bytes,
+                sum(grown) FILTER (name = 'node_network_bytes' AND counts AND label LIKE '% sent') AS network_sent_bytes,
+                sum(grown) FILTER (name = 'node_device_bytes' AND counts AND label LIKE '% read') AS device_read_bytes,
+                sum(grown) FILTER (name = 'node_device_bytes' AND counts AND label LIKE '% write') AS device_written_bytes,
+                sum(grown) FILTER (name = 'node_device_busy_seconds') AS device_busy,
+                max(value) FILTER (name = 'node_memory_bytes' AND label = 'total') AS memory_total,
+                max(value) FILTER (name = 'node_memory_bytes' AND label = 'available') AS memory_available,
+                max(value) FILTER (name = 'node_memory_bytes' AND label = 'dirty') AS memory_dirty,
+                max(value) FILTER (name = 'node_memory_bytes' AND label = 'writeback') AS memory_writeback
+         FROM steps GROUP BY host, t_ns),
+       -- A figure has a row where it changes: between two of them it is as it was. It has none before the first one.
+       running AS (
+         SELECT host, t_ns,
+                sum(cpu_user) OVER w AS cpu_user, sum(cpu_system) OVER w AS cpu_system, sum(cpu_iowait) OVER w AS cpu_iowait,
+                sum(cpu_steal) OVER w AS cpu_steal, sum(cpu_idle) OVER w AS cpu_idle, sum(pressure_cpu) OVER w AS pressure_cpu,
+                sum(pressure_io) OVER w AS pressure_io, sum(pressure_memory) OVER w AS pressure_memory, sum(network_received_bytes) OVER w AS network_received_bytes,
+                sum(network_sent_bytes) OVER w AS network_sent_bytes, sum(device_read_bytes) OVER w AS device_read_bytes, sum(device_written_bytes) OVER w AS device_written_bytes,
+                sum(device_busy) OVER w AS device_busy, last_value(memory_total IGNORE NULLS) OVER w AS memory_total, last_value(memory_available IGNORE NULLS) OVER w AS memory_available,
+                last_value(memory_dirty IGNORE NULLS) OVER w AS memory_dirty, last_value(memory_writeback IGNORE NULLS) OVER w AS memory_writeback
+         FROM looks WINDOW w AS (PARTITION BY host ORDER BY t_ns ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)),
+       since AS (
+         SELECT *, lag(t_ns) OVER v AS before_ns,
+                lag(cpu_user) OVER v AS cpu_user_before, lag(cpu_system) OVER v AS cpu_system_before, lag(cpu_iowait) OVER v AS cpu_iowait_before,
+                lag(cpu_steal) OVER v AS cpu_steal_before, lag(cpu_idle) OVER v AS cpu_idle_before, lag(pressure_cpu) OVER v AS pressure_cpu_before,
+                lag(pressure_io) OVER v AS pressure_io_before, lag(pressure_memory) OVER v AS pressure_memory_before, lag(network_received_bytes) OVER v AS network_received_bytes_before,
+                lag(network_sent_bytes) OVER v AS network_sent_bytes_before, lag(device_read_bytes) OVER v AS device_read_bytes_before, lag(device_written_bytes) OVER v AS device_written_bytes_before,
+                lag(device_busy) OVER v AS device_busy_before
+         FROM running WINDOW v AS (PARTITION BY host ORDER BY t_ns)),
+       places AS (
+         SELECT *, sum(CASE WHEN t_ns // resolution_ns = before_ns // resolution_ns THEN 0 ELSE 1 END)
+                     OVER (PARTITION BY host, resolution_ns ORDER BY t_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS point
+         FROM since CROSS JOIN (VALUES (100000000), (1000000000), (10000000000), (60000000000), (600000000000)) AS widths (resolution_ns)),
+       points AS (
+         SELECT host, resolution_ns, point, min(before_ns) AS from_ns, max(t_ns) AS to_ns, (max(t_ns) - min(before_ns)) / 1e9 AS s,
+                max(cpu_user) - min(cpu_user_before) AS cpu_user, max(cpu_system) - min(cpu_system_before) AS cpu_system,
+                max(cpu_iowait) - min(cpu_iowait_before) AS cpu_iowait, max(cpu_steal) - min(cpu_steal_before) AS cpu_steal,
+                max(cpu_idle) - min(cpu_idle_before) AS cpu_idle, max(pressure_cpu) - min(pressure_cpu_before) AS pressure_cpu,
+                max(pressure_io) - min(pressure_io_before) AS pressure_io, max(pressure_memory) - min(pressure_memory_before) AS pressure_memory,
+                max(network_received_bytes) - min(network_received_bytes_before) AS network_received_bytes, max(network_sent_bytes) - min(network_sent_bytes_before) AS network_sent_bytes,
+                max(device_read_bytes) - min(device_read_bytes_before) AS device_read_bytes, max(device_written_bytes) - min(device_written_bytes_before) AS device_written_bytes,
+                max(device_busy) - min(device_busy_before) AS device_busy, max(memory_total) AS memory_total,
+                avg(memory_available) AS memory_available, avg(memory_dirty) AS memory_dirty,
+                avg(memory_writeback) AS memory_writeback
+         FROM places WHERE before_ns IS NOT NULL GROUP BY host, resolution_ns, point
+         HAVING max(t_ns) - min(before_ns) <= 2 * resolution_ns),
+       by_device AS (
+         SELECT p.host, p.resolution_ns, p.point, s.label AS device, sum(s.grown) AS busy
+         FROM places p JOIN steps s ON s.host IS NOT DISTINCT FROM p.host AND s.t_ns = p.t_ns
+         WHERE s.name = 'node_device_busy_seconds' AND s.grown > 0 GROUP BY p.host, p.resolution_ns, p.point, s.label),
+       busiest AS (
+         SELECT host, resolution_ns, point, max(busy) AS busy, arg_max(device, busy) AS device FROM by_device GROUP BY host, resolution_ns, point)
+  SELECT p.host, p.resolution_ns, p.from_ns, p.to_ns,
+         1 - (cpu_idle + coalesce(cpu_iowait, 0)) / nullif(cpu_user + cpu_system + cpu_idle + coalesce(cpu_iowait, 0) + coalesce(cpu_steal, 0), 0) AS cpu_busy,
+         cpu_user / s AS cpu_user, cpu_system / s AS cpu_system, cpu_iowait / s AS cpu_iowait, cpu_steal / s AS cpu_steal,
+         cpu_idle / s AS cpu_idle, pressure_cpu / s AS pressure_cpu, pressure_io / s AS pressure_io,
+         pressure_memory / s AS pressure_memory, 1 - memory_available / nullif(memory_total, 0) AS memory_used,
+         memory_available AS memory_available_bytes, memory_dirty AS dirty_bytes, memory_writeback AS writeback_bytes,
+         network_received_bytes / s AS network_received_bytes, network_sent_bytes / s AS network_sent_bytes,
+         device_read_bytes / s AS device_read_bytes, device_written_bytes / s AS device_written_bytes,
+         b.device AS busiest_device, least(coalesce(b.busy, 0 * device_busy) / s, 1) AS busiest_share
+  FROM points p
+       LEFT JOIN busiest b ON b.host IS NOT DISTINCT FROM p.host AND b.resolution_ns = p.resolution_ns AND b.point = p.point
+  ORDER BY p.host, p.resolution_ns, p.from_ns;
 
 RESET VARIABLE iotrace_some;

@@ -19,7 +19,7 @@ use crate::record::readahead::ReadAhead;
 use crate::record::session::control::{self, Control};
 use crate::record::session::detail::Chooser;
 use crate::record::session::note::Note;
-use crate::record::session::sampler::{Board, Sampler};
+use crate::record::session::sampler::{Board, Sampler, Wanted};
 use crate::record::session::stacks::Stacks;
 use crate::record::session::worker;
 use crate::vocabulary::Layer;
@@ -107,7 +107,8 @@ impl Setup<'_> {
         let served = listener.map(|l| Serving::begin(l, args, self.layers, &gauges, &node)).transpose()?;
         let display = Display::wanted(args, t0, &gauges, &node);
         let shown = display.current().is_some();
-        let sampler = Sampler::start(t0, Arc::clone(&node), Arc::clone(&gauges), notes.clone(), shown)?;
+        let wanted = Wanted { shown, fine: !self.options.aggregate };
+        let sampler = Sampler::start(t0, Arc::clone(&node), Arc::clone(&gauges), notes.clone(), wanted)?;
         let alarm = args.flight.flight.map(SharedAlarm::new);
         let worker = worker::start(worker::Worker {
             writer,

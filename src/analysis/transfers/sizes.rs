@@ -42,6 +42,10 @@ pub struct SizeRow {
     pub sequential: Option<f64>,
     pub consecutive: Option<f64>,
     pub unaligned: Option<f64>,
+    /// Those that begin near the end of the one before, or far from it, forwards or backwards; of calls that were
+    /// recorded one by one.
+    pub short_jumps: Option<f64>,
+    pub long_jumps: Option<f64>,
     pub complete: bool,
 }
 
@@ -54,6 +58,10 @@ struct Sum {
     sequential: i64,
     consecutive: i64,
     unaligned: i64,
+    /// Of single calls: all that are placed, and jumps.
+    followed: i64,
+    short_jumps: i64,
+    long_jumps: i64,
 }
 
 fn add(to: &mut i64, n: i64) {
@@ -92,6 +100,9 @@ impl Sizes {
         add(&mut sum.sequential, step.sequential.into());
         add(&mut sum.consecutive, step.consecutive.into());
         add(&mut sum.unaligned, (offset % PAGE != 0).into());
+        add(&mut sum.followed, 1);
+        add(&mut sum.short_jumps, step.is_short_jump().into());
+        add(&mut sum.long_jumps, step.is_long_jump().into());
     }
 
     /// Calls that were summed up.
@@ -112,7 +123,8 @@ impl Sizes {
     pub fn rows(&self, quality: &Quality) -> Vec<SizeRow> {
         let row = |layer: Layer, kind: Kind| {
             let sum = self.sums.get(&(layer, kind))?;
-            let part = |n: i64| (sum.placed > 0).then(|| n as f64 / sum.placed as f64);
+            let part_of = |n: i64, all: i64| (all > 0).then(|| n as f64 / all as f64);
+            let part = |n: i64| part_of(n, sum.placed);
             Some(SizeRow {
                 layer: layer.name(),
                 kind: kind.name(),
@@ -122,6 +134,8 @@ impl Sizes {
                 sequential: part(sum.sequential),
                 consecutive: part(sum.consecutive),
                 unaligned: part(sum.unaligned),
+                short_jumps: part_of(sum.short_jumps, sum.followed),
+                long_jumps: part_of(sum.long_jumps, sum.followed),
                 complete: !self.overflow && quality.complete(layer),
             })
         };

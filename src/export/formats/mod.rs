@@ -6,13 +6,17 @@ mod hive;
 mod perfetto;
 mod script;
 mod tables;
+mod text;
+mod texts;
 
 use std::io::{BufWriter, Write};
+use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
+use crate::analysis::only::Condition;
 use crate::export::TABLES;
 use crate::export::files::file::create_new_file;
 use crate::export::report::Union;
@@ -29,6 +33,8 @@ pub enum Format {
     Folded,
     /// A trace for Perfetto: calls, requests and counters over time
     Perfetto,
+    /// Lines to read and to grep: the platform, then each call and request in the order of time, with what caused it
+    Text,
     /// An archive of OTF2 with I/O records, a new directory: for Vampir, Cube and otf2-print
     Otf2,
     /// A tree of directories by date and node, in which `DuckDB`, Spark and Polars read what a query needs; adds to one that is
@@ -53,11 +59,14 @@ pub enum Weight {
 }
 
 /// What is asked for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Wish<'a> {
     pub to: Format,
     pub table: Option<&'a str>,
     pub weight: Weight,
+    /// Only these calls, and those that began then: of `text`.
+    pub only: Option<&'a dyn Condition>,
+    pub time: Option<&'a Range<i64>>,
     /// Standard output without.
     pub output: Option<&'a Path>,
 }
@@ -70,13 +79,16 @@ pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
     if let Some(table) = wish.table.filter(|table| !TABLES.contains(table)) {
         bail!("there is no table {table}{}; tables are: {}", hint(table, TABLES), TABLES.join(", "));
     }
+    if wish.to != Format::Text && (wish.only.is_some() || wish.time.is_some()) {
+        bail!("--where and --time select calls of --to text; leave them out here");
+    }
     match (wish.to, wish.table, wish.output) {
         (Format::Csv, None, Some(to)) => tables::all_csv(dir, to),
         (Format::Csv, Some(table), to) => tables::csv(dir, table, &mut *open(to)?),
         (Format::Csv, None, None) => bail!("give a directory for all tables (-o DIR), or one table (--table spans)"),
         (Format::Arrow, Some(table), to) => tables::arrow(dir, table, &mut *open(to)?),
         (Format::Arrow, None, _) => bail!("a stream of Arrow has one table: --table spans"),
-        (Format::Folded | Format::Perfetto, Some(_), _) => {
+        (Format::Folded | Format::Perfetto | Format::Text, Some(_), _) => {
             bail!("this format is made of all tables: leave --table out")
         }
         (Format::Folded, None, to) => {
@@ -92,6 +104,13 @@ pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
             let mut warnings = perfetto::write(&datasets, &mut *out)?;
             out.flush().context("cannot write the trace")?;
             warnings.extend(crate::export::report::Source::warnings(&datasets));
+            Ok(warnings)
+        }
+        (Format::Text, None, to) => {
+            let mut datasets = Union::open(dir)?;
+            let mut out = open(to)?;
+            let warnings = text::write(&mut datasets, text::Chosen { only: wish.only, time: wish.time }, &mut *out)?;
+            out.flush().context("cannot write the text")?;
             Ok(warnings)
         }
         (Format::Otf2, None, Some(to)) => script::OTF2.run(dir, to),

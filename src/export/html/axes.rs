@@ -91,6 +91,7 @@ impl Ranks {
 pub struct Files {
     names: Vec<Value>,
     at: HashMap<(Option<String>, i32), u32>,
+    of_data: u32,
     several: bool,
 }
 
@@ -106,6 +107,7 @@ impl Files {
         Self {
             names: report.files.iter().map(name).chain(others).collect(),
             at: at.collect(),
+            of_data: report.files.iter().take_while(|file| !file.is_library()).count() as u32,
             several: report.files.iter().any(|file| file.host.is_some()),
         }
     }
@@ -120,6 +122,11 @@ impl Files {
             Some((None, id))
         };
         key.and_then(|key| self.at.get(&key)).copied().unwrap_or(others)
+    }
+
+    /// Numbers below are of files that are no libraries and the like, which come last.
+    pub const fn of_data(&self) -> u32 {
+        self.of_data
     }
 
     pub fn len(&self) -> usize {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::analysis::calls::{Figures, is_estimated};
 use crate::analysis::trace::source::{IdKind, Source};
+use crate::export::html::accesses::Accesses;
 use crate::export::html::axes::{BINS, Files, Ranks, Time};
 use crate::export::html::collectives::Collectives;
 use crate::export::html::cube::{Cube, Key};
@@ -44,6 +45,7 @@ struct Sums {
     tree: Tree,
     collectives: Collectives,
     devices: Devices,
+    accesses: Accesses,
 }
 
 /// The rank, file and side of a row, and its time bin.
@@ -77,10 +79,12 @@ impl Sums {
             tree: Tree::default(),
             collectives: Collectives::default(),
             devices: Devices::default(),
+            accesses: Accesses::new(&axes.files),
         }
     }
 
     fn span(&mut self, span: &Span, axes: &Axes, (row, clock_ns): ((u32, u32), i64)) {
+        self.accesses.span(span, row);
         self.collectives.span(span, row, span.start_ns.saturating_add(clock_ns));
         if span.flags & flag::SUMMED != 0 {
             // What it comes to is in the sums.
@@ -144,6 +148,7 @@ impl Sums {
             "tree": self.tree.finish(),
             "collectives": self.collectives.finish(),
             "devices": self.devices.finish(),
+            "accesses": self.accesses.finish(),
         })
     }
 }

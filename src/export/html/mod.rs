@@ -3,6 +3,7 @@
 //! Rows are summed up into cubes of a bounded size: the file does not grow with the number of calls, and what a reader
 //! selects in it (files, ranks, times) filters the cubes.
 
+mod accesses;
 mod axes;
 mod collect;
 mod collectives;

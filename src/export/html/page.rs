@@ -10,7 +10,7 @@ const INDEX: &str = include_str!("assets/index.html");
 const STYLES: [&str; 2] = [include_str!("assets/uPlot.min.css"), include_str!("assets/style.css")];
 const UPLOT_LICENSE: &str = include_str!("assets/uPlot.LICENSE");
 /// In the order in which they need each other.
-const SCRIPTS: [&str; 10] = [
+const SCRIPTS: [&str; 11] = [
     include_str!("assets/uPlot.iife.min.js"),
     include_str!("assets/format.js"),
     include_str!("assets/cube.js"),
@@ -18,6 +18,7 @@ const SCRIPTS: [&str; 10] = [
     include_str!("assets/table.js"),
     include_str!("assets/heatmap.js"),
     include_str!("assets/charts.js"),
+    include_str!("assets/accesses.js"),
     include_str!("assets/icicle.js"),
     include_str!("assets/facts.js"),
     include_str!("assets/app.js"),

@@ -261,6 +261,39 @@ impl Union {
         Ok(())
     }
 
+    /// The links of requests with ids in this range to calls.
+    ///
+    /// # Errors
+    /// Only those of `each`, which end the reading.
+    pub fn links_of_requests(&self, ids: &Range<i64>, mut each: impl FnMut(BlockLink) -> Result<()>) -> Result<()> {
+        for part in &self.parts {
+            let own = self.ids(part);
+            let base = own.0[IdKind::Request as usize];
+            let range = ids.start.saturating_sub(base)..ids.end.saturating_sub(base);
+            part.dataset.rows_around("req_id", &range, |mut link: BlockLink| {
+                link.renumber(&own);
+                if ids.contains(&link.req_id) { each(link) } else { Ok(()) }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The calls below these roots, the roots included.
+    ///
+    /// # Errors
+    /// Only those of `each`, which end the reading.
+    pub fn spans_below(&self, roots: &BTreeSet<i64>, mut each: impl FnMut(Span) -> Result<()>) -> Result<()> {
+        for part in &self.parts {
+            let ids = self.ids(part);
+            part.dataset.spans_of_roots(&self.own_roots(part, roots), |mut span| {
+                span.renumber(&ids);
+                span.shift(part.begins_ns.saturating_neg());
+                if roots.contains(&span.root_id) { each(span) } else { Ok(()) }
+            })?;
+        }
+        Ok(())
+    }
+
     /// These requests.
     ///
     /// # Errors
@@ -416,15 +449,7 @@ impl Source for Union {
     }
 
     fn spans_of_roots(&mut self, roots: &BTreeSet<i64>, each: Each<Span>) -> Result<()> {
-        for part in &self.parts {
-            let ids = self.ids(part);
-            part.dataset.spans_of_roots(&self.own_roots(part, roots), |mut span| {
-                span.renumber(&ids);
-                span.shift(part.begins_ns.saturating_neg());
-                if roots.contains(&span.root_id) { each(&span) } else { Ok(()) }
-            })?;
-        }
-        Ok(())
+        self.spans_below(roots, |span| each(&span))
     }
 
     fn origin(&self, kind: IdKind, id: i64) -> Option<Origin<'_>> {

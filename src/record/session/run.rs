@@ -1,5 +1,6 @@
 //! A trace that is going on: its control messages, its ticks, and how it ends.
 
+mod platform;
 mod ticks;
 
 pub use crate::record::session::run::ticks::Totals;
@@ -143,6 +144,7 @@ impl Run<'_, '_> {
             ("ring_bytes", self.args.ring_size.to_string()),
             ("calibration", self.session.fixed().as_ref().map_or_else(|e| format!("none: {e:#}"), ToString::to_string)),
         ]);
+        self.meta(&platform::facts());
         if let Some(config) = &self.args.config {
             self.meta(&[("config", config.display().to_string())]);
         }

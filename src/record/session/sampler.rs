@@ -8,7 +8,7 @@ use crate::node::{Missing, Recent, counters};
 use crate::record::session::note::Note;
 use crate::rows::{Meta, Metric, Row};
 use anyhow::{Context as _, Result};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -18,13 +18,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time between two looks when a dashboard shows them, and between two samples in the dataset, in ns.
+/// Time between two looks where calls are recorded one by one or a dashboard shows the node, and otherwise, in ns: as
+/// long as the bins of `rollup` are.
 const LOOK_NS: i64 = 100_000_000;
-const SAMPLE_NS: i64 = 1_000_000_000;
+const SECOND_NS: i64 = 1_000_000_000;
 /// Seconds over which the fullest ring is remembered.
 const FILLS: usize = 60;
-/// Samples after which devices and interfaces are looked at anew.
+/// Seconds after which devices and interfaces are looked at anew.
 const AGAIN: u32 = 10;
+
+/// What looks are for.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// A dashboard shows the last ones.
+    pub shown: bool,
+    /// The dataset has every look, and not one a second.
+    pub fine: bool,
+}
 
 /// What was seen last.
 #[derive(Debug, Clone, Default)]
@@ -66,10 +76,10 @@ impl Sampler {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn start(t0: u64, board: Arc<Board>, gauges: Arc<Gauges>, notes: Sender<Note>, shown: bool) -> Result<Self> {
+    pub fn start(t0: u64, board: Arc<Board>, gauges: Arc<Gauges>, notes: Sender<Note>, wanted: Wanted) -> Result<Self> {
         let (counted, inbox) = mpsc::channel();
         let work = move || {
-            let mut looker = Looker::new(t0, board, gauges, notes, shown);
+            let mut looker = Looker::new(t0, board, gauges, notes, wanted);
             looker.look();
             loop {
                 match inbox.recv_timeout(looker.until_next()) {
@@ -78,7 +88,7 @@ impl Sampler {
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
             }
-            looker.sample();
+            looker.last();
         };
         let thread =
             std::thread::Builder::new().name("node".into()).spawn(work).context("thread that looks at the node")?;
@@ -148,8 +158,9 @@ const PATHS: [&str; 7] = [
 
 struct Looker {
     t0: u64,
-    /// Time between two looks.
+    /// Time between two looks, and between two that the dataset has.
     every_ns: i64,
+    written_every_ns: i64,
     board: Arc<Board>,
     gauges: Arc<Gauges>,
     notes: Sender<Note>,
@@ -162,16 +173,20 @@ struct Looker {
     whole: HashMap<Arc<str>, bool>,
     hardware: HashSet<Arc<str>>,
     known_for: u32,
+    /// All hardware that there was, which the dataset names.
+    named: BTreeSet<Arc<str>>,
     /// What the dataset has.
     written: HashMap<(Figure, Arc<str>, &'static str), f64>,
+    /// The last second in which counters were read, and the last interval of looks that were written.
+    second: Option<i64>,
     sampled: Option<i64>,
     counters: Counters,
-    /// What they had at the last sample.
+    /// What they had then.
     counted: Vec<Reading>,
 }
 
 impl Looker {
-    fn new(t0: u64, board: Arc<Board>, gauges: Arc<Gauges>, notes: Sender<Note>, shown: bool) -> Self {
+    fn new(t0: u64, board: Arc<Board>, gauges: Arc<Gauges>, notes: Sender<Note>, wanted: Wanted) -> Self {
         let sources = PATHS.map(Source::open);
         let missing: Vec<Missing> = sources
             .iter()
@@ -185,7 +200,8 @@ impl Looker {
         let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten();
         let looker = Self {
             t0,
-            every_ns: if shown { LOOK_NS } else { SAMPLE_NS },
+            every_ns: if wanted.shown || wanted.fine { LOOK_NS } else { SECOND_NS },
+            written_every_ns: if wanted.fine { LOOK_NS } else { SECOND_NS },
             board,
             gauges,
             notes,
@@ -196,7 +212,9 @@ impl Looker {
             whole: HashMap::new(),
             hardware: HashSet::new(),
             known_for: 0,
+            named: BTreeSet::new(),
             written: HashMap::new(),
+            second: None,
             sampled: None,
             counters: Counters::default(),
             counted: Vec::new(),
@@ -285,30 +303,50 @@ impl Looker {
             seen.readings = readings;
             seen.readings.extend_from_slice(&self.counted);
         });
-        if self.sampled != Some(t_ns.div_euclid(SAMPLE_NS)) {
-            self.sample();
+        let second = Some(t_ns.div_euclid(SECOND_NS));
+        if self.second != second {
+            self.second = second;
+            self.count_second();
+        }
+        let interval = Some(t_ns.div_euclid(self.written_every_ns));
+        if self.sampled != interval {
+            self.sampled = interval;
+            self.write(t_ns);
         }
     }
 
-    /// Writes what is not as it was, once a second and at the end.
-    fn sample(&mut self) {
-        let t_ns = self.t_ns();
-        self.sampled = Some(t_ns.div_euclid(SAMPLE_NS));
+    /// At the end: counters had their last values after the last look.
+    fn last(&mut self) {
+        self.count_second();
+        self.write(self.t_ns());
+    }
+
+    /// Counters of the traced processes, of which there is one for each CPU, and how full rings were: once a second.
+    fn count_second(&mut self) {
         let fill = self.gauges.take_fill_for_metrics();
         let counted = counters::readings(self.counters.read());
-        let readings = self.board.with(|seen| {
-            // Those of the last sample are the last ones.
+        self.board.with(|seen| {
+            // Those of the last second are the last ones.
             seen.readings.truncate(seen.readings.len().saturating_sub(self.counted.len()));
             seen.readings.extend_from_slice(&counted);
             if seen.fills.len() == FILLS {
                 seen.fills.pop_front();
             }
             seen.fills.push_back(fill);
-            seen.readings.clone()
         });
         self.counted = counted;
-        let mut rows = Vec::new();
-        for r in readings {
+        self.known_for += 1;
+        if self.known_for >= AGAIN {
+            self.known_for = 0;
+            self.whole.clear();
+            self.hardware.clear();
+        }
+    }
+
+    /// Writes what is not as it was.
+    fn write(&mut self, t_ns: i64) {
+        let mut rows = self.hardware_row();
+        for r in self.board.with(|seen| seen.readings.clone()) {
             let label = r.label();
             let before = self.written.insert((r.figure, r.of, r.part), r.value);
             if before.is_none_or(|before| before.to_bits() != r.value.to_bits()) {
@@ -317,11 +355,16 @@ impl Looker {
         }
         // A worker that failed has given the reason.
         let _ = self.notes.send(Note::Rows(rows));
-        self.known_for += 1;
-        if self.known_for >= AGAIN {
-            self.known_for = 0;
-            self.whole.clear();
-            self.hardware.clear();
+    }
+
+    /// The names of all hardware, when there is more of it than before: none of them has a blank in it.
+    fn hardware_row(&mut self) -> Vec<Row> {
+        let before = self.named.len();
+        self.named.extend(self.hardware.iter().cloned());
+        if self.named.len() == before {
+            return Vec::new();
         }
+        let value = self.named.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join(" ");
+        vec![Row::Meta(Meta { key: "node_hardware".to_owned(), value })]
     }
 }

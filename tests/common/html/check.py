@@ -214,6 +214,7 @@ def other_tables(page, data):
                            coalesce(sum(bytes) FILTER (op = 'write' AND status = 0), 0), sum(dur_ns) FROM block""")
         assert requests == [int(value) for value in want], (requests, want)
     collectives(page, data)
+    accesses(page, data)
 
 
 def collectives(page, data):
@@ -225,6 +226,37 @@ def collectives(page, data):
     if want[0]:
         assert page.ask("trace.collectives.list.length") == want[0]
         assert foot(page, "Collective calls") == [int(want[1])]
+
+
+def accesses(page, data):
+    """Points are reads and writes of the table, all of them where there are few; a selection leaves those within."""
+    files = page.ask("trace.accesses.list.map((a) => ({ ...a, name: trace.files[a.file].name }))")
+    if not files:
+        assert data.one("""SELECT count(*) FROM spans JOIN files USING (host, file_id) WHERE layer = 'syscall' AND layer_top AND bytes > 0
+            AND kind IN ('read', 'write') AND "offset" >= 0 AND flags & 512 = 0 AND role NOT IN ('lib', 'proc')""")[0] == 0
+        return
+    assert foot(page, "Accesses by file") == [sum(f["all"] for f in files), sum(len(f["offset"]) for f in files)]
+    for file in files:
+        calls = data.db.sql(f"""SELECT start_ns + coalesce(begins_ns, 0), "offset", bytes, (kind = 'write')::BIGINT
+            FROM spans LEFT JOIN begins ON begins_host = host JOIN named USING (host, file_id)
+            WHERE layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0 AND "offset" >= 0 AND flags & 512 = 0
+              AND name = '{file['name']}'""").fetchall()
+        points = list(zip(file["start_ns"], file["offset"], file["bytes"], file["write"]))
+        # Several files may have had one name.
+        alone = page.ask("trace.files.map((f) => f.name)").count(file["name"]) == 1
+        assert file["all"] == len(calls) if alone else file["all"] <= len(calls), file["name"]
+        assert set(points) <= set(calls), file["name"]
+        assert len(points) == file["all"] or 400 < len(points) <= 1200, (len(points), file["all"])
+    count = "[...document.querySelectorAll('section[aria-label=\"Offset over time\"] canvas')].filter(c => !c.hidden).length"
+    assert page.ask(count) == len(files)
+    page.ask(f"select({{file: {files[-1]['file']}}})")
+    settle(page)
+    assert page.ask(count) == 1
+    page.ask("select({...NONE})")
+    before = page.ask(PICTURE)
+    page.ask("""(() => { const choice = document.querySelector('section[aria-label="Offset over time"] select');
+        choice.value = choice.value === 'rank' ? 'kind' : 'rank'; choice.dispatchEvent(new Event('change')); })()""")
+    assert page.ask(PICTURE) != before
 
 
 def pictures(page):

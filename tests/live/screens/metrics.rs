@@ -5,6 +5,7 @@ use crate::common::device::{self, Device};
 use crate::common::live::{self, Data, Running, tracer, until};
 use crate::common::programs;
 use crate::common::prometheus::{Prometheus, Samples, get};
+use crate::common::sql;
 use crate::screens::monitoring;
 use iotrace_bpf::export::Dataset;
 use iotrace_bpf::rows::{Metric, Span};
@@ -328,6 +329,33 @@ fn the_node_has_five_resolutions() {
     let used: f64 =
         seconds.iter().map(|p| number(p, "cpu_user") * (number(p, "to_ns") - number(p, "from_ns")) / 1e9).sum();
     assert!(used > 0.0 && used <= after - before + 0.02, "{used} of {}", after - before);
+    compare_view(&dir, resolutions);
+}
+
+/// The dataset has the same points, but for those that a look came late for.
+fn compare_view(dataset: &Path, resolutions: &[Value]) {
+    let rows = sql::query(dataset, "FROM v_node");
+    let mut compared = 0;
+    for resolution in resolutions {
+        let width = resolution["width_ns"].as_i64().unwrap();
+        let length = |point: &Value| point["to_ns"].as_i64().unwrap() - point["from_ns"].as_i64().unwrap();
+        for point in resolution["points"].as_array().unwrap().iter().filter(|point| length(point) <= 2 * width) {
+            let is_its = |row: &&Value| {
+                row["resolution_ns"] == width && row["from_ns"] == point["from_ns"] && row["to_ns"] == point["to_ns"]
+            };
+            let row = rows.iter().find(is_its).unwrap_or_else(|| panic!("no row of {width} ns for {point}"));
+            for (name, value) in point.as_object().unwrap() {
+                let (Some(ours), Some(sql)) = (value.as_f64(), row[name].as_f64()) else {
+                    assert_eq!(value.is_null(), row[name].is_null(), "{name} of {point}");
+                    continue;
+                };
+                assert!((ours - sql).abs() <= 1e-6 * ours.abs().max(1.0), "{name}: {ours}, SQL {sql}, of {point}");
+            }
+            compared += 1;
+        }
+    }
+    assert!(compared > 5, "{compared}");
+    assert!(rows.iter().any(|row| row["resolution_ns"] == 600_000_000_000_i64), "a point that is as long as the trace");
 }
 
 #[test]

@@ -8,3 +8,4 @@ mod packages;
 mod perfetto;
 mod python;
 mod replay_code;
+mod text;

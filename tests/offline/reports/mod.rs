@@ -2,6 +2,7 @@
 
 mod figures;
 mod findings;
+mod node_sql;
 mod nodes;
 mod parts;
 pub mod random;

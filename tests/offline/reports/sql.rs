@@ -72,6 +72,27 @@ fn calls_of_real_programs() {
 }
 
 #[test]
+fn jumps_of_the_report_are_those_of_the_views() {
+    let (_dir, path) = recorded("mpi_hdf5");
+    let report = report::build(&mut report::Union::open(&path).unwrap()).unwrap();
+    let rows = sql::query(
+        &path,
+        "SELECT kind, sum(accesses * short_jumps) / sum(accesses) AS short, sum(accesses * long_jumps) / sum(accesses) AS long,
+                sum(accesses * consecutive) / sum(accesses) AS consecutive
+         FROM v_sequential GROUP BY kind",
+    );
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        let ours = report.sizes.iter().find(|r| r.layer == "syscall" && row["kind"] == r.kind).unwrap();
+        for (name, ours) in [("short", ours.short_jumps), ("long", ours.long_jumps), ("consecutive", ours.consecutive)]
+        {
+            let sql = row[name].as_f64();
+            assert!((sql.unwrap() - ours.unwrap()).abs() < 1e-9, "{name} of {}: {ours:?}, SQL {sql:?}", row["kind"]);
+        }
+    }
+}
+
+#[test]
 fn sums_of_real_programs() {
     let (_dir, path) = recorded("aggregate");
     figures::agree(&path);

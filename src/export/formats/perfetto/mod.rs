@@ -13,7 +13,6 @@ mod messages;
 mod metrics;
 mod packets;
 mod rates;
-mod texts;
 
 use std::io::Write;
 

@@ -415,7 +415,7 @@ function start() {
   fillControls();
   drawRun(section("The run"));
   drawFindings(section("Findings"));
-  for (const build of [layersSection, timeSection, ranksSection, filesSection, sizesSection, latencySection, treeSection, collectivesSection, devicesSection, imbalanceSection]) build();
+  for (const build of [layersSection, timeSection, ranksSection, filesSection, accessesSection, sizesSection, latencySection, treeSection, collectivesSection, devicesSection, imbalanceSection]) build();
   drawCoverage(section("Coverage"));
   onChange(redraw);
   let width = window.innerWidth;

@@ -16,7 +16,7 @@ pub fn table(report: &Report) -> Table {
             Cell::of(mean, Value::Bytes).sure(row.complete),
         ];
         cells.extend(row.sizes.iter().map(|n| of(Value::Count(*n))));
-        cells.extend([part(row.sequential), part(row.consecutive), part(row.unaligned)]);
+        cells.extend([row.sequential, row.consecutive, row.short_jumps, row.long_jumps, row.unaligned].map(part));
         cells
     };
     let mut head = vec![
@@ -29,6 +29,8 @@ pub fn table(report: &Report) -> Table {
     head.extend([
         Column::number("sequential", "sequential", 2),
         Column::number("consecutive", "consecutive", 0),
+        Column::number("short_jumps", "short jumps", 6),
+        Column::number("long_jumps", "long jumps", 5),
         Column::number("unaligned", "unaligned", 1),
     ]);
     Table { head, rows: report.sizes.iter().map(row).collect(), most: usize::MAX, ..Table::default() }

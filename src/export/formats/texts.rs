@@ -60,6 +60,11 @@ impl Texts {
         file.or_else(|| self.paths.get(&span.path_id?)).map(AsRef::as_ref)
     }
 
+    /// The second path that it names: the new name of a rename.
+    pub fn path2(&self, span: &Span) -> Option<&str> {
+        self.paths.get(&span.path2_id?).map(AsRef::as_ref)
+    }
+
     pub fn object(&self, span: &Span) -> Option<&str> {
         self.objects.get(&span.object_id?).map(AsRef::as_ref)
     }
