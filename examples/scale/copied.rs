@@ -50,7 +50,9 @@ fn part(from: &Path, to: &Path, host: &str, ranks_later: i32) -> Result<()> {
         .set_key_value_metadata(Some(facts.collect()))
         .set_sorting_columns(sorting);
     let schema = about.schema_descr().root_schema_ptr();
-    let mut writer = SerializedFileWriter::new(File::create_new(to)?, schema, Arc::new(properties.build()))?;
+    let copy = File::create_new(to)?;
+    copy.set_permissions(file.metadata()?.permissions())?;
+    let mut writer = SerializedFileWriter::new(copy, schema, Arc::new(properties.build()))?;
     for number in 0..reader.num_row_groups() {
         let group = reader.get_row_group(number)?;
         let mut copied = writer.next_row_group()?;

@@ -1,6 +1,6 @@
 """Asks one engine all views over a tree of datasets, and notes what each takes: scale.py ENGINE TREE VIEWS.sql OUT [OPTIONS]
 
-A line of JSON for each question: seconds, the most memory, bytes read, and the answer: its rows, and of each column the sum
+A line of JSON for each question: seconds, those of all cores together, the most memory, bytes read, and the answer: its rows, and of each column the sum
 (of texts that of their lengths). Answers of two engines are compared by these: scale.py compare ONE TWO"""
 
 import argparse
@@ -22,6 +22,12 @@ def process(pid, name):
     return {k: int(v) for k, v in re.findall(r"(\w+):\s+(\d+)", open(f"/proc/{pid}/{name}").read())}
 
 
+def cpu(pid):
+    """The time of a process on CPUs so far, in seconds: fields 14 and 15 of proc_pid_stat(5), in hundredths."""
+    fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
 class Measured:
     """What a question takes, of the process that works on it."""
 
@@ -33,12 +39,14 @@ class Measured:
         with open(f"/proc/{self.pid}/clear_refs", "w") as file:
             file.write("5")
         self.read = process(self.pid, "io")["rchar"]
+        self.worked = cpu(self.pid)
         self.begun = time.monotonic()
         return self
 
     def __exit__(self, *_):
         self.figures = {
             "seconds": round(time.monotonic() - self.begun, 3),
+            "cpu": round(cpu(self.pid) - self.worked, 2),
             "memory": process(self.pid, "status")["VmHWM"] << 10,
             "read": process(self.pid, "io")["rchar"] - self.read,
         }
@@ -167,7 +175,7 @@ def run(options):
         with Measured(engine.pid) as opening:
             views = engine.open(options.views)
         note("open", opening.figures)
-        hosts = sorted(re.findall(r"node=([^/]+)", "\n".join(d for d, _, _ in os.walk(options.tree) if "/start=" not in d)))
+        hosts = sorted(re.findall(r"node=([^/\n]+)", "\n".join(d for d, _, _ in os.walk(options.tree) if "/start=" not in d)))
         for what, query in questions(views, options.only, hosts):
             note(what, answer(engine, query, options.limit))
 

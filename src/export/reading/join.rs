@@ -95,8 +95,9 @@ fn join_table<T: Table>(from: &Path, to: &Path, all: &[String]) -> Result<Vec<St
 fn runs(parts: &[Part]) -> impl Iterator<Item = &[Part]> {
     let mut rows = 0;
     parts.chunk_by(move |before, next| {
-        rows = if before.rows < GROUP_ROWS { rows + before.rows } else { PART_ROWS };
-        let together = next.rows < GROUP_ROWS && rows + next.rows <= PART_ROWS;
+        rows += before.rows;
+        let small = before.rows < GROUP_ROWS && next.rows < GROUP_ROWS;
+        let together = small && rows + next.rows <= PART_ROWS;
         if !together {
             rows = 0;
         }

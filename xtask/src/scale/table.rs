@@ -31,23 +31,23 @@ fn made(sizes: &[Size]) -> String {
     table("Datasets", &heads, &sizes.iter().map(row).collect::<Vec<_>>())
 }
 
-/// Seconds, memory and bytes read, or why there is no answer.
+/// Seconds of CPU, which other work on the machine does not change, memory and bytes read, or why there is no answer.
 fn cell(answer: Option<&Answer>) -> String {
     match answer {
         None => String::new(),
         Some(Answer { error: Some(why), .. }) if why == "time" => "time".to_owned(),
         Some(Answer { error: Some(why), .. }) if why.contains("emory") => "memory".to_owned(),
         Some(Answer { error: Some(_), .. }) => "failed".to_owned(),
-        Some(Answer { seconds, memory, read, .. }) => {
-            format!("{seconds:.1} s, {} MiB, {:.0} MB", memory >> 20, *read as f64 / 1e6)
+        Some(Answer { cpu, memory, read, .. }) => {
+            format!("{cpu:.1} s, {} MiB, {:.0} MB", memory >> 20, *read as f64 / 1e6)
         }
     }
 }
 
 /// By how much the time grows from each size to the next.
 fn growth(answers: &[Option<&Answer>]) -> String {
-    let seconds = |answer: Option<&Answer>| answer.filter(|a| a.error.is_none()).map(|a| a.seconds.max(0.01));
-    let ratio = |pair: &[Option<&Answer>]| Some(format!("{:.1}", seconds(pair[1])? / seconds(pair[0])?));
+    let cpu = |answer: Option<&Answer>| answer.filter(|a| a.error.is_none()).map(|a| a.cpu.max(0.01));
+    let ratio = |pair: &[Option<&Answer>]| Some(format!("{:.1}", cpu(pair[1])? / cpu(pair[0])?));
     answers.windows(2).map(|pair| ratio(pair).unwrap_or_else(|| "-".to_owned())).collect::<Vec<_>>().join(", ")
 }
 
@@ -72,20 +72,20 @@ fn questions(title: &str, engine: &str, sizes: &[Size]) -> String {
 }
 
 fn program(sizes: &[Size]) -> String {
-    questions("Commands: time, most memory, bytes read", "iotrace-bpf", sizes)
+    questions("Commands: time on CPUs, most memory, bytes read", "iotrace-bpf", sizes)
 }
 
 fn engine_of(engine: &str, sizes: &[Size]) -> String {
-    questions(&format!("{engine}: time, most memory, bytes read"), engine, sizes)
+    questions(&format!("{engine}: time on CPUs, most memory, bytes read"), engine, sizes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn size(nodes: u32, seconds: f64, error: Option<&str>) -> Size {
+    fn size(nodes: u32, cpu: f64, error: Option<&str>) -> Size {
         let error = error.map(str::to_owned);
-        let answer = Answer { seconds, memory: 5 << 20, read: 7_000_000, error, ..Answer::default() };
+        let answer = Answer { cpu, memory: 5 << 20, read: 7_000_000, error, ..Answer::default() };
         let answers = vec![("duckdb", "v_ops".to_owned(), answer)];
         Size { nodes, spans: 10, files: 2, bytes: 1_000_000_000, answers, wrong: Vec::new() }
     }

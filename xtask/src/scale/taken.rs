@@ -16,8 +16,9 @@ pub struct Answer {
     /// Most memory, and bytes read, page cache included.
     pub memory: u64,
     pub read: u64,
-    /// None: there was none, and why.
-    pub rows: Option<u64>,
+    /// Seconds of all cores together.
+    pub cpu: f64,
+    /// Why there is no answer.
     pub error: Option<String>,
     pub sums: BTreeMap<String, f64>,
 }
@@ -29,12 +30,13 @@ impl Answer {
         let one = |line: &str| -> Result<(String, Self)> {
             let row: Value = serde_json::from_str(line).with_context(|| format!("a line of {}", note.display()))?;
             let number = |key: &str| row.get(key).and_then(Value::as_u64);
+            let float = |key: &str| row.get(key).and_then(Value::as_f64).unwrap_or(f64::NAN);
             let sums = row.get("sums").and_then(Value::as_object).into_iter().flatten();
             let answer = Self {
-                seconds: row.get("seconds").and_then(Value::as_f64).unwrap_or(f64::NAN),
+                seconds: float("seconds"),
                 memory: number("memory").unwrap_or(0),
                 read: number("read").unwrap_or(0),
-                rows: number("rows"),
+                cpu: float("cpu"),
                 error: row.get("error").and_then(Value::as_str).map(str::to_owned),
                 sums: sums.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?))).collect(),
             };
@@ -45,7 +47,8 @@ impl Answer {
 
     pub fn line(&self) -> String {
         let failed = self.error.as_ref().map(|error| format!(", {error}")).unwrap_or_default();
-        format!("{:.1} s, {} MiB, {} MB read{failed}", self.seconds, self.memory >> 20, self.read / 1_000_000)
+        let (mib, mb) = (self.memory >> 20, self.read / 1_000_000);
+        format!("{:.1} s, {:.1} s of CPU, {mib} MiB, {mb} MB read{failed}", self.seconds, self.cpu)
     }
 }
 
@@ -67,6 +70,7 @@ pub fn taken(command: &mut Command, out: &Path, limit: u64) -> Result<(Answer, b
         // Both only grow.
         answer.memory = figure("status", "VmHWM:").map_or(answer.memory, |kib| kib << 10);
         answer.read = figure("io", "rchar:").unwrap_or(answer.read);
+        answer.cpu = cpu(&own).unwrap_or(answer.cpu);
         if begun.elapsed() > Duration::from_secs(limit) {
             child.kill().context("ending iotrace-bpf")?;
             answer.error = Some("time".to_owned());
@@ -78,6 +82,15 @@ pub fn taken(command: &mut Command, out: &Path, limit: u64) -> Result<(Answer, b
         answer.error = Some(status.to_string());
     }
     Ok((answer, status.success()))
+}
+
+/// The time of a process on CPUs so far, in seconds.
+fn cpu(process: &Path) -> Option<f64> {
+    let text = fs::read_to_string(process.join("stat")).ok()?;
+    // Behind the name, which may have blanks in it; proc_pid_stat(5) numbers utime 14 and stime 15, in hundredths.
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut next = || fields.next()?.parse::<f64>().ok();
+    Some((next()? + next()?) / 100.0)
 }
 
 /// One of the datasets of a tree.
