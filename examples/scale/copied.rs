@@ -1,5 +1,5 @@
-//! Parts of a node that are those of another one with its own name and ranks: columns stay as they are encoded, which takes a
-//! tenth of the time of writing them.
+//! Parts of a node that are those of another one with its own name and ranks: columns stay as they are encoded, which
+//! takes a tenth of the time of writing them.
 
 use anyhow::{Context as _, Result, bail};
 use parquet::basic::Compression;

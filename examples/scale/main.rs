@@ -1,5 +1,5 @@
-//! Writes the datasets of a job of many nodes, made of one recorded run: `cargo run --release --example scale FROM TREE`
-//! with `--nodes` and what else `--help` shows. Prints what their calls come to, as JSON.
+//! Writes the datasets of a job of many nodes, made of one recorded run: `cargo run --release --example scale FROM
+//! TREE` with `--nodes` and what else `--help` shows. Prints what their calls come to, as JSON.
 
 mod copied;
 mod generate;

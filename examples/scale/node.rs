@@ -122,8 +122,8 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Writes a node, adds it to the tree of all, and returns what its calls come to. Without calls of its own it gets those of a
-/// node that is there.
+/// Writes a node, adds it to the tree of all, and returns what its calls come to. Without calls of its own it gets
+/// those of a node that is there.
 pub fn write(
     (job, number): (Job, u32),
     run: &Recorded,
@@ -192,7 +192,8 @@ impl Node<'_> {
         Ok(())
     }
 
-    /// The figures of each second, as from the first to the last recorded one; what is written meanwhile ends as it is due.
+    /// The figures of each second, as from the first to the last recorded one; what is written meanwhile ends as it is
+    /// due.
     fn seconds(&self, series: &[Series], seconds: Range<i64>, writer: &mut DatasetWriter) -> Result<i64> {
         let end = seconds.end.max(seconds.start);
         for second in seconds {
@@ -222,8 +223,8 @@ impl Node<'_> {
         Ok(())
     }
 
-    /// A call of another rank, another time. All times inside an outermost call become shorter by the same part, so that each
-    /// call stays within the one around it.
+    /// A call of another rank, another time. All times inside an outermost call become shorter by the same part, so
+    /// that each call stays within the one around it.
     fn span(&self, call: &Call, Moment { at, later_ns }: Moment) -> Span {
         let old = &call.span;
         let part = self.part(call, at);
@@ -363,7 +364,8 @@ impl Node<'_> {
         }
     }
 
-    /// Files, paths and objects: what several recorded ranks used is one for all ranks, and what one used there is for each.
+    /// Files, paths and objects: what several recorded ranks used is one for all ranks, and what one used there is for
+    /// each.
     fn names(&self, writer: &mut DatasetWriter) -> Result<()> {
         let run = self.run;
         let files = run.owned(|span| [span.file_id, None]);

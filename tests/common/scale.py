@@ -1,7 +1,8 @@
-"""Asks one engine all views over a tree of datasets, and notes what each takes: scale.py ENGINE TREE VIEWS.sql OUT [OPTIONS]
+"""Asks one engine all views over a tree of datasets, and notes what each takes: scale.py ENGINE TREE VIEWS.sql OUT
 
-A line of JSON for each question: seconds, those of all cores together, the most memory, bytes read, and the answer: its rows, and of each column the sum
-(of texts that of their lengths). Answers of two engines are compared by these: scale.py compare ONE TWO"""
+A line of JSON for each question: seconds, those of all cores together, the most memory, bytes read, and the answer: its
+rows, and of each column the sum (of texts that of their lengths). By these the answers of two engines are compared:
+scale.py compare ONE TWO"""
 
 import argparse
 import decimal
@@ -14,7 +15,8 @@ import threading
 import time
 
 TEXTS = ("VARCHAR", "string", "ENUM")
-NUMBERS = re.compile(r"(BIGINT|HUGEINT|INTEGER|SMALLINT|TINYINT|DOUBLE|FLOAT|DECIMAL\(.*\))|(small|tiny|big)?int|double|float|decimal\(.*\)")
+WHOLE = r"BIGINT|HUGEINT|INTEGER|SMALLINT|TINYINT|(small|tiny|big)?int"
+NUMBERS = re.compile(WHOLE + r"|DOUBLE|FLOAT|double|float|(DECIMAL|decimal)\(.*\)")
 
 
 def process(pid, name):
@@ -175,7 +177,8 @@ def run(options):
         with Measured(engine.pid) as opening:
             views = engine.open(options.views)
         note("open", opening.figures)
-        hosts = sorted(re.findall(r"node=([^/\n]+)", "\n".join(d for d, _, _ in os.walk(options.tree) if "/start=" not in d)))
+        nodes = [d for d, _, _ in os.walk(options.tree) if "/start=" not in d]
+        hosts = sorted(re.findall(r"node=([^/\n]+)", "\n".join(nodes)))
         for what, query in questions(views, options.only, hosts):
             note(what, answer(engine, query, options.limit))
 

@@ -1,7 +1,7 @@
 //! Datasets of many nodes and days as one tree whose directories are conditions (Hive partitions):
 //! `date=2026-11-27/node=n1/start=…/TABLE-….parquet`. `DuckDB`, Spark and Polars read only the directories that a query
-//! needs, and each `start=…` is a dataset that `report` and the others read. Small parts are joined: in a tree of many nodes
-//! opening each would take longer than reading it.
+//! needs, and each `start=…` is a dataset that `report` and the others read. Small parts are joined: in a tree of many
+//! nodes opening each would take longer than reading it.
 
 use std::fs;
 use std::io;
@@ -16,8 +16,8 @@ use crate::export::report::datasets;
 use crate::rows::Meta;
 use crate::text;
 
-/// Adds the complete datasets in `dir` to the tree `to`, parts as links to the same files where that is possible and small ones
-/// joined, and returns which were left out and why. Those that are there already stay as they are.
+/// Adds the complete datasets in `dir` to the tree `to`, parts as links to the same files where that is possible and
+/// small ones joined, and returns which were left out and why. Those that are there already stay as they are.
 pub fn add(dir: &Path, to: &Path) -> Result<Vec<String>> {
     let all = if Dataset::is_one(dir) { vec![dir.to_owned()] } else { datasets(dir) };
     if all.is_empty() {

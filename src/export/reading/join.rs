@@ -1,5 +1,5 @@
-//! Small parts of a table as one. A trace of an hour has some sixty of a table, for little may be lost with each; who reads
-//! the nodes of a machine together would open each of them for a few rows.
+//! Small parts of a table as one. A trace of an hour has some sixty of a table, for little may be lost with each; who
+//! reads the nodes of a machine together would open each of them for a few rows.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File as OsFile};
@@ -25,9 +25,9 @@ use crate::rows::{
 
 macro_rules! join_tables {
     ($($field:ident: $row:ident $($boxed:ident)?),+ $(,)?) => {
-        /// Writes parts into `to`, each of several small ones of the dataset `from` that follow each other, with the name of the
-        /// last of them, and returns the names of those that are in these. A table that cannot be joined has no part there: one
-        /// that is damaged, or of another version, or for want of room.
+        /// Writes parts into `to`, each of several small ones of the dataset `from` that follow each other, with the
+        /// name of the last of them, and returns the names of those that are in these. A table that cannot be joined
+        /// has no part there: one that is damaged, or of another version, or for want of room.
         ///
         /// # Errors
         /// When a part that was begun cannot be removed.
@@ -91,7 +91,8 @@ fn join_table<T: Table>(from: &Path, to: &Path, all: &[String]) -> Result<Vec<St
     Ok(joined)
 }
 
-/// Parts that follow each other and have less than a row group each, together no more than a part may have; others alone.
+/// Parts that follow each other and have less than a row group each, together no more than a part may have; others
+/// alone.
 fn runs(parts: &[Part]) -> impl Iterator<Item = &[Part]> {
     let mut rows = 0;
     parts.chunk_by(move |before, next| {

@@ -66,7 +66,8 @@ fn datasets_become_partitions_that_queries_prune_and_reports_read() {
     assert!(read["plan"].as_str().unwrap().contains("Scanning Files: 1/2"), "{}", read["plan"]);
 
     let files = |dir: &Path| Command::new("find").arg(dir).arg("-type").arg("f").output().unwrap().stdout;
-    // Under sudo the tree is the caller's, and the parts, which are links to those of somebody else, stay whose they are.
+    // Under sudo the tree is the caller's, and the parts, which are links to those of somebody else, stay whose they
+    // are.
     if nix::unistd::geteuid().is_root() {
         let by_sudo = work.path().join("by-sudo");
         let mut command = Command::new(env!("CARGO_BIN_EXE_iotrace-bpf"));

@@ -1,5 +1,5 @@
-//! How queries grow with the size of a machine: datasets of 1, 10, ... nodes made of a recorded run, the views on DuckDB and
-//! on Spark, and the report.
+//! How queries grow with the size of a machine: datasets of 1, 10, ... nodes made of a recorded run, the views on
+//! `DuckDB` and on Spark, and the report.
 
 mod table;
 mod taken;
@@ -16,9 +16,11 @@ use crate::{Tree, programs, setup, shell, venv};
 #[derive(Debug, Clone, clap::Args)]
 pub struct Wish {
     /// How many nodes, one size after the other
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 10], value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 10])]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
     nodes: Vec<u32>,
-    /// The recorded run that datasets are made of; without it a small parallel HDF5 program is recorded, which needs root
+    /// The recorded run that datasets are made of; without it a small parallel HDF5 program is recorded, which needs
+    /// root
     #[arg(long)]
     from: Option<PathBuf>,
     /// Ranks of each node
