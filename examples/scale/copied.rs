@@ -96,7 +96,9 @@ fn ranks(to: &mut SerializedRowGroupWriter<'_, File>, from: ColumnReader, later:
             bail!("ranks are missing");
         }
     }
-    values.iter_mut().for_each(|rank: &mut i32| *rank += later);
+    for rank in &mut values {
+        *rank += later;
+    }
     let mut column = to.next_column()?.context("no column for ranks")?;
     column.typed::<Int32Type>().write_batch(&values, Some(&levels), None)?;
     Ok(column.close()?)

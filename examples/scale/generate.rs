@@ -42,7 +42,7 @@ fn each<T: Send>(nodes: Range<u32>, work: impl Fn(u32) -> Result<T> + Sync) -> R
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(&turns)).collect();
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(turns)).collect();
         threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| anyhow::bail!("a writer panicked")))
     })?;
     all.into_inner().ok().context("a writer panicked")

@@ -273,7 +273,7 @@ impl Node<'_> {
         if call.met || self.number % SLOW == SLOW / 2 {
             return 1000;
         }
-        let numbers = [self.number as u64, at.rank as u64, at.step as u64, call.span.root_id as u64];
+        let numbers = [self.number.into(), at.rank as u64, at.step as u64, call.span.root_id as u64];
         400 + (mixed(&[self.job.seed, mixed(&numbers)]) % 600) as i64
     }
 

@@ -128,7 +128,7 @@ impl Recorded {
                 continue;
             };
             let Some(rank) = run.ranks.get_mut(*rank) else { continue };
-            if !begun.get(&call.span.process_ix).is_some_and(|at| call.root_ns >= *at) {
+            if begun.get(&call.span.process_ix).is_none_or(|at| call.root_ns < *at) {
                 rank.once.push(call);
                 continue;
             }
