@@ -1265,7 +1265,6 @@ WITH recorded AS (
   SELECT
     s.host,
     s.file_id,
-    ANY_VALUE(f.path) IGNORE NULLS AS path,
     s.layer,
     COUNT(*) AS calls,
     SUM(s.layer_ns) AS time_ns,
@@ -1287,8 +1286,6 @@ WITH recorded AS (
       s.errno <> 0) AS errors,
     PERCENTILE_DISC(0.99) WITHIN GROUP (ORDER BY s.net_ns) AS p99_ns
   FROM spans AS s
-  LEFT JOIN files AS f
-    ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
   WHERE
     s.layer_top AND NOT s.file_id IS NULL
   GROUP BY
@@ -1320,7 +1317,7 @@ WITH recorded AS (
 SELECT
   t.host,
   t.file_id,
-  t.path,
+  f.path,
   t.layer,
   CAST((
     t.calls + COALESCE(m.calls, 0)
@@ -1350,6 +1347,8 @@ SELECT
 FROM recorded AS t
 LEFT JOIN more AS m
   ON m.host IS NOT DISTINCT FROM t.host AND m.file_id = t.file_id AND m.layer = t.layer
+LEFT JOIN files AS f
+  ON f.host IS NOT DISTINCT FROM t.host AND f.file_id = t.file_id
 ORDER BY
   t.time_ns DESC;
 
@@ -1411,22 +1410,36 @@ ORDER BY
 CREATE OR REPLACE TEMPORARY VIEW v_ranks AS
 WITH calls AS (
   SELECT
-    s.host,
-    s.process_ix,
-    s.pid,
-    s.rank,
-    s.layer,
-    CASE WHEN s.layer_top THEN 1 ELSE 0 END AS calls,
-    CASE WHEN o.span_id IS NULL THEN 0 ELSE 1 END AS own_calls,
-    CASE WHEN s.layer_top AND s.kind = 'read' THEN s.bytes END AS bytes_read,
-    CASE WHEN s.layer_top AND s.kind = 'write' THEN s.bytes END AS bytes_written,
-    CASE WHEN s.layer_top THEN s.layer_ns END AS inclusive_ns,
-    s.self_ns AS exclusive_ns,
-    o.layer_ns AS own_inclusive_ns,
-    CASE WHEN o.kind IN ('read', 'write') THEN o.bytes END AS own_bytes
-  FROM spans AS s
-  LEFT JOIN v_own AS o
-    ON o.host IS NOT DISTINCT FROM s.host AND o.span_id = s.span_id
+    host,
+    process_ix,
+    pid,
+    rank,
+    layer,
+    CASE WHEN layer_top THEN 1 ELSE 0 END AS calls,
+    0 AS own_calls,
+    CASE WHEN layer_top AND kind = 'read' THEN bytes END AS bytes_read,
+    CASE WHEN layer_top AND kind = 'write' THEN bytes END AS bytes_written,
+    CASE WHEN layer_top THEN layer_ns END AS inclusive_ns,
+    self_ns AS exclusive_ns,
+    0 AS own_inclusive_ns,
+    0 AS own_bytes
+  FROM spans
+  UNION ALL
+  SELECT
+    host,
+    process_ix,
+    pid,
+    rank,
+    layer,
+    0,
+    1,
+    NULL,
+    NULL,
+    NULL,
+    0,
+    layer_ns,
+    CASE WHEN kind IN ('read', 'write') THEN bytes END
+  FROM v_own
   UNION ALL
   SELECT
     host,
@@ -1443,6 +1456,28 @@ WITH calls AS (
     0,
     0
   FROM demoted_calls
+), sums AS (
+  SELECT
+    host,
+    process_ix,
+    pid,
+    rank,
+    layer,
+    SUM(calls) AS calls,
+    SUM(own_calls) AS own_calls,
+    SUM(bytes_read) AS bytes_read,
+    SUM(bytes_written) AS bytes_written,
+    SUM(inclusive_ns) AS inclusive_ns,
+    SUM(exclusive_ns) AS exclusive_ns,
+    SUM(own_inclusive_ns) AS own_inclusive_ns,
+    SUM(own_bytes) AS own_bytes
+  FROM calls
+  GROUP BY
+    host,
+    process_ix,
+    pid,
+    rank,
+    layer
 )
 SELECT
   COALESCE(p.rank, s.rank) AS rank,
@@ -1459,7 +1494,7 @@ SELECT
   SUM(s.exclusive_ns) AS exclusive_ns,
   COALESCE(SUM(s.own_inclusive_ns), 0) AS own_inclusive_ns,
   COALESCE(SUM(s.own_bytes), 0) AS own_bytes
-FROM calls AS s
+FROM sums AS s
 LEFT JOIN v_commands AS p
   ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix
 GROUP BY
@@ -1630,9 +1665,24 @@ ORDER BY
   ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), layer) NULLS LAST;
 
 CREATE OR REPLACE TEMPORARY VIEW v_slowest AS
-WITH calls AS (
+WITH RECURSIVE calls AS (
   SELECT
-    *
+    host,
+    span_id,
+    parent_id,
+    layer,
+    op,
+    net_ns,
+    start_ns,
+    dur_ns,
+    pid,
+    tid,
+    rank,
+    bytes,
+    errno,
+    file_id,
+    object_id,
+    process_ix
   FROM v_own
   WHERE
     flags & 4 = 0
@@ -1641,6 +1691,53 @@ WITH calls AS (
     host NULLS LAST,
     span_id NULLS LAST
   LIMIT 50
+), below AS (
+  SELECT
+    s.host,
+    s.span_id,
+    s.span_id AS call_id,
+    s.op,
+    s.layer,
+    s.self_ns,
+    s.start_ns,
+    s.dur_ns
+  FROM spans AS s
+  JOIN calls AS c
+    ON c.host IS NOT DISTINCT FROM s.host AND c.span_id = s.span_id
+  WHERE
+    NOT c.parent_id IS NULL
+  UNION ALL
+  SELECT
+    s.host,
+    s.span_id,
+    b.call_id,
+    s.op,
+    s.layer,
+    s.self_ns,
+    s.start_ns,
+    s.dur_ns
+  FROM spans AS s
+  JOIN below AS b
+    ON b.host IS NOT DISTINCT FROM s.host AND b.span_id = s.parent_id
+), inside AS (
+  SELECT
+    s.host,
+    s.span_id,
+    c.span_id AS call_id,
+    s.op,
+    s.layer,
+    s.self_ns,
+    s.start_ns,
+    s.dur_ns
+  FROM spans AS s
+  JOIN calls AS c
+    ON c.host IS NOT DISTINCT FROM s.host AND c.span_id = s.root_id
+  WHERE
+    c.parent_id IS NULL
+  UNION ALL
+  SELECT
+    *
+  FROM below
 )
 SELECT
   r.host,
@@ -1662,10 +1759,8 @@ SELECT
   MAX_BY(s.layer, (s.self_ns, -s.span_id)) AS worst_layer,
   MAX(s.self_ns) / CAST(NULLIF(r.net_ns, 0) AS DOUBLE) AS worst_share
 FROM calls AS r
-JOIN v_inside AS i
-  ON i.host IS NOT DISTINCT FROM r.host AND i.call_id = r.span_id
-JOIN spans AS s
-  ON s.host IS NOT DISTINCT FROM i.host AND s.span_id = i.span_id
+JOIN inside AS s
+  ON s.host IS NOT DISTINCT FROM r.host AND s.call_id = r.span_id
 LEFT JOIN files AS f
   ON f.host IS NOT DISTINCT FROM r.host AND f.file_id = r.file_id
 LEFT JOIN objects AS o
@@ -1951,38 +2046,48 @@ WITH opens AS (
     coll_id,
     times,
     run
-), met AS (
+), shared AS (
   SELECT
-    r.host AS first,
+    coll_id,
+    times,
+    run,
+    MIN(host) AS first
+  FROM stays
+  GROUP BY
+    coll_id,
+    times,
+    run
+  HAVING
+    COUNT(*) > 1
+), first AS (
+  SELECT
+    COALESCE(
+      (
+        SELECT
+          MIN(first)
+        FROM shared
+      ),
+      (
+        SELECT
+          MIN(host)
+        FROM datasets
+      )
+    ) AS host
+), bounds AS (
+  SELECT
     s.host,
     MAX(r.came - s.went) AS least_ns,
     MIN(r.went - s.came) AS most_ns,
     COUNT(*) AS calls
-  FROM stays AS s
-  JOIN stays AS r
-    ON r.coll_id = s.coll_id AND r.times = s.times AND r.run = s.run
+  FROM stays AS r
+  JOIN first AS f
+    ON r.host = f.host
+  JOIN stays AS s
+    ON s.coll_id = r.coll_id AND s.times = r.times AND s.run = r.run
   WHERE
     s.host <> r.host
   GROUP BY
-    r.host,
     s.host
-), first AS (
-  SELECT
-    COALESCE((
-      SELECT
-        MIN(first)
-      FROM met
-    ), (
-      SELECT
-        MIN(host)
-      FROM datasets
-    )) AS host
-), bounds AS (
-  SELECT
-    met.*
-  FROM met
-  JOIN first AS f
-    ON met.first = f.host
 )
 SELECT
   h.host,

@@ -416,26 +416,27 @@ CREATE OR REPLACE VIEW v_devices AS
 -- Files, layer by layer.
 CREATE OR REPLACE VIEW v_files AS
   WITH recorded AS (
-    SELECT s.host, s.file_id, any_value(f.path) AS path, s.layer, count(*) AS calls, sum(s.layer_ns) AS time_ns,
+    SELECT s.host, s.file_id, s.layer, count(*) AS calls, sum(s.layer_ns) AS time_ns,
            sum(s.bytes) FILTER (s.kind = 'read') AS bytes_read, sum(s.bytes) FILTER (s.kind = 'write') AS bytes_written,
            count(*) FILTER (s.kind = 'read') AS reads, count(*) FILTER (s.kind = 'write') AS writes,
            count(*) FILTER (s.kind = 'open') AS opens, count(*) FILTER (s.kind = 'meta') AS metas,
            count(*) FILTER (s.kind = 'sync') AS syncs, count(*) FILTER (s.errno <> 0) AS errors,
            quantile_disc(s.net_ns, 0.99) AS p99_ns
-    FROM spans s LEFT JOIN files f ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
+    FROM spans s
     WHERE s.layer_top AND s.file_id IS NOT NULL GROUP BY s.host, s.file_id, s.layer),
   more AS (
     SELECT host, file_id, layer, sum(calls) AS calls,
            sum(bytes) FILTER (kind = 'read') AS bytes_read, sum(bytes) FILTER (kind = 'write') AS bytes_written,
            coalesce(sum(calls) FILTER (kind = 'read'), 0) AS reads, coalesce(sum(calls) FILTER (kind = 'write'), 0) AS writes
     FROM demoted_calls WHERE file_id IS NOT NULL GROUP BY host, file_id, layer)
-  SELECT t.host, t.file_id, t.path, t.layer, (t.calls + coalesce(m.calls, 0))::BIGINT AS calls, t.time_ns,
+  SELECT t.host, t.file_id, f.path, t.layer, (t.calls + coalesce(m.calls, 0))::BIGINT AS calls, t.time_ns,
          CASE WHEN m.bytes_read IS NULL THEN t.bytes_read ELSE coalesce(t.bytes_read, 0) + m.bytes_read END AS bytes_read,
          CASE WHEN m.bytes_written IS NULL THEN t.bytes_written ELSE coalesce(t.bytes_written, 0) + m.bytes_written END
            AS bytes_written,
          (t.reads + coalesce(m.reads, 0))::BIGINT AS reads, (t.writes + coalesce(m.writes, 0))::BIGINT AS writes, t.opens, t.metas, t.syncs, t.errors,
          t.p99_ns
   FROM recorded t LEFT JOIN more m ON m.host IS NOT DISTINCT FROM t.host AND m.file_id = t.file_id AND m.layer = t.layer
+       LEFT JOIN files f ON f.host IS NOT DISTINCT FROM t.host AND f.file_id = t.file_id
   ORDER BY t.time_ns DESC;
 
 -- Failed look-ups: system calls that named a path and failed, by the directory that it is in and the error number.
@@ -459,17 +460,24 @@ CREATE OR REPLACE VIEW v_bandwidth AS
 -- Ranks (or processes without one), layer by layer.
 CREATE OR REPLACE VIEW v_ranks AS
   WITH calls AS (
-    SELECT s.host, s.process_ix, s.pid, s.rank, s.layer, CASE WHEN s.layer_top THEN 1 ELSE 0 END AS calls,
-           CASE WHEN o.span_id IS NULL THEN 0 ELSE 1 END AS own_calls,
-           CASE WHEN s.layer_top AND s.kind = 'read' THEN s.bytes END AS bytes_read,
-           CASE WHEN s.layer_top AND s.kind = 'write' THEN s.bytes END AS bytes_written,
-           CASE WHEN s.layer_top THEN s.layer_ns END AS inclusive_ns, s.self_ns AS exclusive_ns, o.layer_ns AS own_inclusive_ns,
-           CASE WHEN o.kind IN ('read', 'write') THEN o.bytes END AS own_bytes
-    FROM spans s LEFT JOIN v_own o ON o.host IS NOT DISTINCT FROM s.host AND o.span_id = s.span_id
+    SELECT host, process_ix, pid, rank, layer, CASE WHEN layer_top THEN 1 ELSE 0 END AS calls, 0 AS own_calls,
+           CASE WHEN layer_top AND kind = 'read' THEN bytes END AS bytes_read,
+           CASE WHEN layer_top AND kind = 'write' THEN bytes END AS bytes_written,
+           CASE WHEN layer_top THEN layer_ns END AS inclusive_ns, self_ns AS exclusive_ns, 0 AS own_inclusive_ns, 0 AS own_bytes
+    FROM spans
+    UNION ALL
+    -- The program's own calls once more: to find each among all calls, a join would have all of them in memory.
+    SELECT host, process_ix, pid, rank, layer, 0, 1, NULL, NULL, NULL, 0, layer_ns, CASE WHEN kind IN ('read', 'write') THEN bytes END
+    FROM v_own
     UNION ALL
     SELECT host, process_ix, pid, rank, layer, calls, calls, CASE WHEN kind = 'read' THEN bytes END,
            CASE WHEN kind = 'write' THEN bytes END, 0, 0, 0, 0
-    FROM demoted_calls)
+    FROM demoted_calls),
+  sums AS (
+    SELECT host, process_ix, pid, rank, layer, sum(calls) AS calls, sum(own_calls) AS own_calls, sum(bytes_read) AS bytes_read,
+           sum(bytes_written) AS bytes_written, sum(inclusive_ns) AS inclusive_ns, sum(exclusive_ns) AS exclusive_ns,
+           sum(own_inclusive_ns) AS own_inclusive_ns, sum(own_bytes) AS own_bytes
+    FROM calls GROUP BY host, process_ix, pid, rank, layer)
   SELECT coalesce(p.rank, s.rank) AS rank, CASE WHEN coalesce(p.rank, s.rank) IS NULL THEN s.process_ix END AS process_ix,
          CASE WHEN coalesce(p.rank, s.rank) IS NULL THEN s.host END AS host, list_sort(list(DISTINCT s.pid)) AS pids,
          min(p.command) AS command, s.layer,
@@ -477,7 +485,7 @@ CREATE OR REPLACE VIEW v_ranks AS
          coalesce(sum(s.bytes_read), 0) AS bytes_read, coalesce(sum(s.bytes_written), 0) AS bytes_written,
          coalesce(sum(s.inclusive_ns), 0) AS inclusive_ns, sum(s.exclusive_ns) AS exclusive_ns,
          coalesce(sum(s.own_inclusive_ns), 0) AS own_inclusive_ns, coalesce(sum(s.own_bytes), 0) AS own_bytes
-  FROM calls s LEFT JOIN v_commands p ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix
+  FROM sums s LEFT JOIN v_commands p ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix
   GROUP BY 1, 2, 3, 6 ORDER BY 1, 3, 2, layer_rank(s.layer);
 
 -- How unevenly ranks share the time and the bytes of a layer; 1 is even. 'all' is the time in the calls that the
@@ -527,13 +535,24 @@ CREATE OR REPLACE VIEW v_phases AS
 -- The slowest calls of the program, with the call below them that kept the most time for itself. What is over later, such as an
 -- operation that a call submitted, is not inside it.
 CREATE OR REPLACE VIEW v_slowest AS
-  WITH calls AS (FROM v_own WHERE flags & 4 = 0 ORDER BY net_ns DESC, host, span_id LIMIT 50)
+  WITH RECURSIVE
+       calls AS (SELECT host, span_id, parent_id, layer, op, net_ns, start_ns, dur_ns, pid, tid, rank, bytes, errno, file_id, object_id, process_ix
+                 FROM v_own WHERE flags & 4 = 0 ORDER BY net_ns DESC, host, span_id LIMIT 50),
+       -- What is inside these, as v_inside has it of all: that of each call of a long run would not fit into memory.
+       below AS (SELECT s.host, s.span_id, s.span_id AS call_id, s.op, s.layer, s.self_ns, s.start_ns, s.dur_ns
+                 FROM spans s JOIN calls c ON c.host IS NOT DISTINCT FROM s.host AND c.span_id = s.span_id WHERE c.parent_id IS NOT NULL
+                 UNION ALL
+                 SELECT s.host, s.span_id, b.call_id, s.op, s.layer, s.self_ns, s.start_ns, s.dur_ns
+                 FROM spans s JOIN below b ON b.host IS NOT DISTINCT FROM s.host AND b.span_id = s.parent_id),
+       inside AS (SELECT s.host, s.span_id, c.span_id AS call_id, s.op, s.layer, s.self_ns, s.start_ns, s.dur_ns
+                  FROM spans s JOIN calls c ON c.host IS NOT DISTINCT FROM s.host AND c.span_id = s.root_id WHERE c.parent_id IS NULL
+                  UNION ALL
+                  FROM below)
   SELECT r.host, r.span_id AS root_id, r.layer, r.op, r.net_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno,
          any_value(f.path) AS path, any_value(o.name) AS object, any_value(p.command) AS command, count(*) AS calls, arg_max(s.op, (s.self_ns, -s.span_id)) AS worst_op,
          arg_max(s.layer, (s.self_ns, -s.span_id)) AS worst_layer,
          max(s.self_ns) / nullif(r.net_ns, 0)::DOUBLE AS worst_share
-  FROM calls r JOIN v_inside i ON i.host IS NOT DISTINCT FROM r.host AND i.call_id = r.span_id
-       JOIN spans s ON s.host IS NOT DISTINCT FROM i.host AND s.span_id = i.span_id
+  FROM calls r JOIN inside s ON s.host IS NOT DISTINCT FROM r.host AND s.call_id = r.span_id
        LEFT JOIN files f ON f.host IS NOT DISTINCT FROM r.host AND f.file_id = r.file_id
        LEFT JOIN objects o ON o.host IS NOT DISTINCT FROM r.host AND o.object_id = r.object_id
        LEFT JOIN v_commands p ON p.host IS NOT DISTINCT FROM r.host AND p.process_ix = r.process_ix
@@ -611,11 +630,12 @@ CREATE OR REPLACE VIEW v_clocks AS
        even AS (SELECT host, coll_id, min(times) AS times FROM runs GROUP BY host, coll_id HAVING min(times) = max(times)),
        stays AS (SELECT host, coll_id, times, run, max(came) AS came, min(went) AS went
                  FROM runs JOIN even USING (host, coll_id, times) GROUP BY host, coll_id, times, run),
-       met AS (SELECT r.host AS first, s.host, max(r.came - s.went) AS least_ns, min(r.went - s.came) AS most_ns, count(*) AS calls
-               FROM stays s JOIN stays r ON r.coll_id = s.coll_id AND r.times = s.times AND r.run = s.run
-               WHERE s.host <> r.host GROUP BY r.host, s.host),
-       first AS (SELECT coalesce((SELECT min(first) FROM met), (SELECT min(host) FROM datasets)) AS host),
-       bounds AS (SELECT met.* FROM met JOIN first f ON met.first = f.host)
+       shared AS (SELECT coll_id, times, run, min(host) AS first FROM stays GROUP BY coll_id, times, run HAVING count(*) > 1),
+       first AS (SELECT coalesce((SELECT min(first) FROM shared), (SELECT min(host) FROM datasets)) AS host),
+       -- Each node with that one: of a thousand nodes all pairs would be a million for each call.
+       bounds AS (SELECT s.host, max(r.came - s.went) AS least_ns, min(r.went - s.came) AS most_ns, count(*) AS calls
+                  FROM stays r JOIN first f ON r.host = f.host JOIN stays s ON s.coll_id = r.coll_id AND s.times = r.times AND s.run = r.run
+                  WHERE s.host <> r.host GROUP BY s.host)
   SELECT h.host,
          coalesce(CASE WHEN least_ns > most_ns OR (least_ns <= 0 AND most_ns >= 0) THEN 0
                        ELSE least_ns + CAST(floor((most_ns - least_ns) / 2) AS BIGINT) END, 0) AS offset_ns,

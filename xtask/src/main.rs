@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask setup | demo | test | fuzz | vm | bench | soak | cases | whatif | dist | lint | vmlinux`.
+//! The project's own commands: `cargo xtask setup | demo | test | fuzz | vm | bench | soak | scale | cases | whatif | dist | lint | vmlinux`.
 //!
 //! Builds without any library of the system, so that it can install those that the tracer needs.
 
@@ -13,6 +13,7 @@ mod lint;
 #[allow(dead_code, reason = "tests need more of it")]
 mod programs;
 mod prose;
+mod scale;
 mod setup;
 mod shell;
 mod soak;
@@ -80,6 +81,8 @@ enum Task {
     },
     /// Trace a mix of I/O for an hour, and fail when a tracer's memory or descriptors grow; needs root
     Soak(soak::Wish),
+    /// Make datasets of the size of a large machine, and measure what views and report take; prints tables
+    Scale(scale::Wish),
     /// Trace programs of known cause, and compare what the report says with what mending saves; needs root
     Cases(cases::Wish),
     /// Compare what `whatif` answers with runs in which just that is different; needs root
@@ -127,6 +130,7 @@ fn run(task: Task) -> Result<()> {
         Task::Bench { group, rounds, dir } => bench::run(&tree, group, rounds, &dir),
         Task::Fuzz { seconds, target } => fuzz::run(&tree, seconds, target.as_deref()),
         Task::Soak(wish) => soak::run(&tree, &wish),
+        Task::Scale(wish) => scale::run(&tree, &wish),
         Task::Cases(wish) => cases::run(&tree, &wish),
         Task::Whatif(wish) => cases::whatif::run(&tree, &wish),
         Task::Dist(wish) => dist::run(&tree, &wish),

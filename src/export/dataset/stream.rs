@@ -22,6 +22,9 @@ use crate::rows::{
 /// Rows of a table without an order that are handed on together.
 const BATCH_ROWS: usize = 1024;
 
+/// Rows of a part, at most.
+pub const PART_ROWS: usize = 8 * 1024 * 1024;
+
 /// What is kept in memory or in a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -34,7 +37,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { group_rows: GROUP_ROWS, part_rows: 8 * 1024 * 1024, entities: MANY }
+        Self { group_rows: GROUP_ROWS, part_rows: PART_ROWS, entities: MANY }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Datasets of many nodes and days as one tree whose directories are conditions (Hive partitions):
 //! `date=2026-11-27/node=n1/start=…/TABLE-….parquet`. `DuckDB`, Spark and Polars read only the directories that a query
-//! needs, and each `start=…` is a dataset that `report` and the others read.
+//! needs, and each `start=…` is a dataset that `report` and the others read. Small parts are joined: in a tree of many
+//! nodes opening each would take longer than reading it.
 
 use std::fs;
 use std::io;
@@ -10,12 +11,13 @@ use anyhow::{Context, Result, bail};
 
 use crate::export::Dataset;
 use crate::export::files::file::give_to_caller;
+use crate::export::reading::join::join;
 use crate::export::report::datasets;
 use crate::rows::Meta;
 use crate::text;
 
-/// Adds the complete datasets in `dir` to the tree `to`, as links to the same files where that is possible, and returns which
-/// were left out and why. Those that are there already stay as they are.
+/// Adds the complete datasets in `dir` to the tree `to`, parts as links to the same files where that is possible and
+/// small ones joined, and returns which were left out and why. Those that are there already stay as they are.
 pub fn add(dir: &Path, to: &Path) -> Result<Vec<String>> {
     let all = if Dataset::is_one(dir) { vec![dir.to_owned()] } else { datasets(dir) };
     if all.is_empty() {
@@ -78,7 +80,7 @@ fn add_one(from: &Path, tree: &Path, place: &Path) -> Result<()> {
         make(&directory)?;
     }
     let new = to.with_extension(format!("{}.new", std::process::id()));
-    let added = link_all(from, &new)
+    let added = add_parts(from, &new)
         .and_then(|()| fs::rename(&new, to).with_context(|| format!("cannot create {}", to.display())));
     if added.is_err() {
         // A part of it may be there.
@@ -98,15 +100,20 @@ fn make(directory: &Path) -> Result<()> {
     }
 }
 
-/// A link is the same file, whose owner stays who it was: only copies are the caller's.
-fn link_all(from: &Path, to: &Path) -> Result<()> {
+/// A link is the same file, whose owner stays who it was: only copies, and what was joined, are the caller's.
+fn add_parts(from: &Path, to: &Path) -> Result<()> {
     make(to)?;
+    let mut all = Vec::new();
     for entry in fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))? {
         let entry = entry.with_context(|| format!("cannot list {}", from.display()))?;
-        if !entry.file_type().is_ok_and(|kind| kind.is_file()) {
-            continue;
+        if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            all.push(entry.file_name());
         }
-        let (old, new) = (entry.path(), to.join(entry.file_name()));
+    }
+    let names: Vec<String> = all.iter().filter_map(|name| Some(name.to_str()?.to_owned())).collect();
+    let joined = join(from, to, &names)?;
+    for name in all.iter().filter(|name| name.to_str().is_none_or(|name| !joined.contains(name))) {
+        let (old, new) = (from.join(name), to.join(name));
         let what = || format!("cannot copy {} to {}", old.display(), new.display());
         match fs::hard_link(&old, &new) {
             Err(e) if IS_COPIED.contains(&e.kind()) => {

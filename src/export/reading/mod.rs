@@ -7,6 +7,7 @@ pub(crate) mod compact;
 #[allow(clippy::unwrap_used)]
 mod compact_tests;
 pub(crate) mod guarded;
+pub(crate) mod join;
 pub(crate) mod page;
 pub(crate) mod reader;
 pub mod repair;

@@ -4,6 +4,7 @@ mod damage;
 mod dataset;
 mod metrics_doc;
 pub mod sample;
+mod scale;
 mod schema_doc;
 mod screens_sql;
 mod spark;

@@ -6,7 +6,12 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::common::sql::python;
+use iotrace_bpf::export::{Dataset, DatasetWriter, Options, Table, VIEWS};
+use iotrace_bpf::rows::{Meta, Metric, Row, Span, span_id};
+use iotrace_bpf::vocabulary::{Kind, Layer};
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use serde_json::Value;
+use std::time::Duration;
 
 /// Counts calls by partition, and how many files one of them needs.
 const SCRIPT: &str = r#"
@@ -61,7 +66,8 @@ fn datasets_become_partitions_that_queries_prune_and_reports_read() {
     assert!(read["plan"].as_str().unwrap().contains("Scanning Files: 1/2"), "{}", read["plan"]);
 
     let files = |dir: &Path| Command::new("find").arg(dir).arg("-type").arg("f").output().unwrap().stdout;
-    // Under sudo the tree is the caller's, and the parts, which are links to those of somebody else, stay whose they are.
+    // Under sudo the tree is the caller's, and the parts, which are links to those of somebody else, stay whose they
+    // are.
     if nix::unistd::geteuid().is_root() {
         let by_sudo = work.path().join("by-sudo");
         let mut command = Command::new(env!("CARGO_BIN_EXE_iotrace-bpf"));
@@ -79,4 +85,81 @@ fn datasets_become_partitions_that_queries_prune_and_reports_read() {
     assert_eq!(files(&tree), before);
     fs::remove_file(all.join("sqlite/meta-00002.parquet")).unwrap();
     assert!(export().contains("not complete yet, left out"));
+}
+
+fn all<T: Table>(dir: &Path) -> Vec<T> {
+    let mut rows = Vec::new();
+    Dataset::open(dir)
+        .unwrap()
+        .rows(|row| {
+            rows.push(row);
+            Ok(())
+        })
+        .unwrap();
+    rows
+}
+
+/// Parts of a table, with their rows and row groups.
+fn parts(dir: &Path, table: &str) -> Vec<(String, i64, usize)> {
+    let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name.starts_with(&format!("{table}-"))).collect();
+    names.sort();
+    let part = |name: String| {
+        let reader = SerializedFileReader::new(fs::File::open(dir.join(&name)).unwrap()).unwrap();
+        (name, reader.metadata().file_metadata().num_rows(), reader.num_row_groups())
+    };
+    names.into_iter().map(part).collect()
+}
+
+#[test]
+fn small_parts_become_one_and_large_ones_are_the_same_file() {
+    const MINUTES: i64 = 30;
+    let work = tempfile::tempdir().unwrap();
+    let from = work.path().join("recorded");
+    let options = Options { path: &from, host: "n1", force: false, owner: None, views: VIEWS };
+    let mut writer = DatasetWriter::create(options).unwrap();
+    for (key, value) in [("t0_ns", "5"), ("run_t0_ns", "5"), ("t0_wall_ns", "1795320368281144293"), ("end_ns", "9")] {
+        writer.push(Row::Meta(Meta { key: key.to_owned(), value: value.to_owned() })).unwrap();
+    }
+    let mut calls = 0;
+    for minute in 0..MINUTES {
+        // In one minute much happens.
+        let busy = if minute == 20 { 70_000 } else { 5_000 };
+        for _ in 0..busy {
+            let (thread, seq) = (1 + calls as u32 % 3, calls as u32 / 3);
+            let times = (minute * 60_000_000_000 + calls * 10, 7);
+            let read = Span::new(span_id(thread, seq), (Layer::Syscall, "read", Kind::Read), 1, times);
+            let span = Span { pid: 9, tid: thread as i32, ..read };
+            writer.push(Row::Span(Box::new(span))).unwrap();
+            calls += 1;
+        }
+        let metric = Metric { t_ns: minute, name: "hooks_ns", label: None, value: minute as f64 };
+        writer.push(Row::Metric(metric)).unwrap();
+        writer.tick(Duration::from_secs(60 * (minute as u64 + 1))).unwrap();
+    }
+    writer.finish().unwrap();
+    let tree = work.path().join("tree");
+    let out = tracer(&["export", "--to", "hive", "-o", tree.to_str().unwrap()], &from);
+    assert!(out.status.success() && out.stderr.is_empty(), "{}", String::from_utf8_lossy(&out.stderr));
+    let to = tree.join("date=2026-11-22/node=n1/start=1795320368281144293");
+
+    assert_eq!(parts(&from, "spans").len() as i64, MINUTES + 1);
+    let joined: Vec<(i64, usize)> = parts(&to, "spans").into_iter().map(|(_, rows, groups)| (rows, groups)).collect();
+    assert_eq!(joined, [(100_000, 2), (70_000, 2), (45_000, 1)]);
+    assert_eq!(parts(&to, "metrics").iter().map(|(_, rows, _)| *rows).collect::<Vec<_>>(), [MINUTES]);
+    let large = &parts(&to, "spans")[1].0;
+    assert_eq!(fs::metadata(from.join(large)).unwrap().ino(), fs::metadata(to.join(large)).unwrap().ino());
+    let mode = |name: &str| fs::metadata(to.join(name)).unwrap().mode();
+    assert!(parts(&to, "spans").iter().all(|(name, _, _)| mode(name) == mode(large)));
+
+    let order = |dir: &Path| {
+        let mut spans: Vec<Span> = all(dir);
+        spans.sort_by_key(|span| span.span_id);
+        spans
+    };
+    assert!(order(&from) == order(&to) && all::<Metric>(&from) == all::<Metric>(&to));
+    assert_eq!(all::<Meta>(&from), all::<Meta>(&to));
+    // Within a row group by thread and time.
+    let first: Vec<(i32, i64)> = all::<Span>(&to)[..65_536].iter().map(|span| (span.tid, span.start_ns)).collect();
+    assert!(first.is_sorted());
 }
