@@ -149,7 +149,9 @@ mod tests {
             assert_eq!((runs[3].earlier_runs, runs[3].usual_s), (2, None), "{what}");
         }
         let mut services = runs(&[1.0; 5]);
-        services.iter_mut().for_each(|run| run.command.clear());
+        for run in &mut services {
+            run.command.clear();
+        }
         fill(&mut services);
         assert!(services.iter().all(|run| run.earlier_runs == 0));
     }

@@ -114,7 +114,7 @@ mod tests {
     fn of_many_accesses_some_are_kept_from_everywhere() {
         let mut all = Accesses { files: BTreeMap::new(), end: 2 };
         // Every second one goes to the header.
-        let offset = |seq: u32| if seq % 2 == 0 { 0 } else { i64::from(seq) * 4096 };
+        let offset = |seq: u32| if seq.is_multiple_of(2) { 0 } else { i64::from(seq) * 4096 };
         (0..100_000).for_each(|seq| all.span(&access(seq, offset(seq)), (0, 1)));
         (0..100).for_each(|seq| all.span(&access(seq, 0), (0, 0)));
         // Other files, none, what moved nothing, and a damaged offset.

@@ -107,7 +107,9 @@ fn each_call_names_the_one_that_it_is_called_from() {
         ask("SELECT l.req_id, l.span_id, s.op, l.how, l.bytes FROM block_links l JOIN block b USING (host, req_id)
          LEFT JOIN spans s ON s.host = l.host AND s.span_id = l.span_id");
     let mut most = BTreeMap::<i64, i64>::new();
-    causes.iter().for_each(|row| _ = most.entry(number(&row["req_id"])).and_modify(|n| *n += 1).or_insert(1));
+    for row in &causes {
+        *most.entry(number(&row["req_id"])).or_insert(0) += 1;
+    }
     let mut named = 0;
     for row in causes.iter().filter(|row| most[&number(&row["req_id"])] <= 8) {
         let by = format!(
@@ -155,7 +157,9 @@ fn names_of_strangers_stay_on_their_line() {
     let options = Options { path: &path, host: "vm", force: false, owner: None, views: VIEWS };
     let mut writer = DatasetWriter::create(options).unwrap();
     let rows: Vec<Row> = trace.finish();
-    rows.into_iter().for_each(|row| writer.push(row).unwrap());
+    for row in rows {
+        writer.push(row).unwrap();
+    }
     writer.finish().unwrap();
     let (facts, lines) = lines(&path, &[]);
     assert_eq!(lines.len(), 1, "{lines:#?}");

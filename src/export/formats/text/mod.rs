@@ -116,7 +116,9 @@ impl Text<'_> {
             Ok(())
         })?;
         open.sort_by_key(|span| (span.start_ns, span.depth, span.span_id));
-        open.iter().for_each(|span| _ = self.callers.enter(span));
+        for span in &open {
+            self.callers.enter(span);
+        }
         Ok(())
     }
 

@@ -76,9 +76,12 @@ mod tests {
     #[test]
     fn limits_cut_windows_and_damaged_times_are_in_one() {
         let mut windows = Windows::default();
-        [i64::MIN, -1, 0, i64::MAX].into_iter().for_each(|ns| windows.add(ns));
+        for ns in [i64::MIN, -1, 0, i64::MAX] {
+            windows.add(ns);
+        }
         assert_eq!(windows.within(&ALL), [ALL]);
-        assert_eq!(windows.within(&(5..9)), [5..9]);
+        let within = windows.within(&(5..9));
+        assert_eq!((within.len(), &within[0]), (1, &(5..9)));
         assert_eq!(windows.rows.iter().sum::<u64>(), 4);
     }
 }
