@@ -410,7 +410,8 @@ pub enum Action {
         /// Of --to text: only calls that fulfil a condition, and requests for them: 'file~*.h5 and dur>1ms'
         #[arg(long = "where", value_name = "FILTER", value_parser = filter)]
         filter: Option<Filter>,
-        /// Of --to text: calls and requests that begin in this time since the start of the trace: 1s-2.5s, 100ms- or -2s
+        /// Of --to text: calls and requests that begin in this time since the start of the trace: 1s-2.5s, 100ms- or
+        /// -2s
         #[arg(long, value_name = "FROM-TO", value_parser = crate::query::options::window, allow_hyphen_values = true)]
         time: Option<std::ops::Range<i64>>,
     },
