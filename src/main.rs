@@ -136,16 +136,12 @@ fn show(action: &Action) -> anyhow::Result<u8> {
         Action::Runs { dir, conditions, top, json } => {
             let look = cli::look::of(&out, None);
             let look = runs::Look { json: *json, top: *top, width: look.width.unwrap_or(usize::MAX) };
-            for note in runs::run(dir, conditions, look, &mut out)? {
-                eprintln!("iotrace-bpf: {}", message(&note));
-            }
+            notes(runs::run(dir, conditions, look, &mut out)?);
         }
         Action::Query(args) => {
             let query = args.query().map_err(WrongUsage)?;
             let power = args.power.as_deref().map(Table::read).transpose().map_err(|e| wrong(&e))?.unwrap_or_default();
-            for note in query::run(&args.dir, &query, &power, args.format, &mut out)? {
-                eprintln!("iotrace-bpf: {}", message(&note));
-            }
+            notes(query::run(&args.dir, &query, &power, args.format, &mut out)?);
         }
         Action::Export { dir, to, output, table, weight, filter, time } => {
             drop(out);
@@ -157,15 +153,11 @@ fn show(action: &Action) -> anyhow::Result<u8> {
                 time: time.as_ref(),
                 output: output.as_deref(),
             };
-            for warning in export::formats::run(dir, &wish)? {
-                eprintln!("iotrace-bpf: {}", message(&warning));
-            }
+            notes(export::formats::run(dir, &wish)?);
             return Ok(0);
         }
         Action::ReplayCode(args) => {
-            for note in replay_code::run(&args.dir, &args.wish())? {
-                eprintln!("iotrace-bpf: {}", message(&note));
-            }
+            notes(replay_code::run(&args.dir, &args.wish())?);
         }
         Action::Tune(args) => {
             let width = cli::look::of(&out, None).width.unwrap_or(usize::MAX);
@@ -174,9 +166,7 @@ fn show(action: &Action) -> anyhow::Result<u8> {
         Action::Whatif(args) => {
             let conditions = args.conditions().map_err(WrongUsage)?;
             let width = cli::look::of(&out, None).width.unwrap_or(export::report::WIDTH);
-            for note in whatif::run(&args.dir, &conditions, args.json, width, &mut out)? {
-                eprintln!("iotrace-bpf: {}", message(&note));
-            }
+            notes(whatif::run(&args.dir, &conditions, args.json, width, &mut out)?);
         }
         Action::Rules { action } => rules::run(action.as_ref(), &mut out)?,
         Action::Repair { dir } => export::reading::repair::run(dir, &mut out)?,
@@ -188,6 +178,13 @@ fn show(action: &Action) -> anyhow::Result<u8> {
     }
     out.flush()?;
     Ok(code)
+}
+
+/// What an answer lacks, on stderr.
+fn notes(notes: Vec<String>) {
+    for note in notes {
+        eprintln!("iotrace-bpf: {}", message(&note));
+    }
 }
 
 /// The datasets of each side of a comparison.
