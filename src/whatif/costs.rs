@@ -25,7 +25,7 @@ pub const READING: [usize; 4] = [DEVICE, DEVQUEUE, SLEEP, REMOTE];
 /// What calls on the page cache do not wait for.
 const WAITS: [usize; 7] = [DEVICE, DEVQUEUE, REMOTE, WRITEBACK, JOURNAL, FLUSH, THROTTLE];
 /// What frees blocks of files.
-const FREEING: [&str; 5] = ["unlink", "unlinkat", "truncate", "ftruncate", "rename"];
+const FREEING: [&str; 4] = ["unlink", "unlinkat", "truncate", "ftruncate"];
 /// A call that is asleep for such a part of its time slept.
 const ASLEEP: i64 = 20;
 
@@ -144,7 +144,7 @@ impl Costs {
     }
 
     /// Which part of the time that calls of an operation waited they did to free blocks of files that were flushed before.
-    /// Files that were not mostly have no blocks yet: delayed allocation (Linux, Documentation/filesystems/ext4).
+    /// Files that were not may have no blocks yet: delayed allocation (Linux, Documentation/filesystems/ext4).
     pub fn freed(&self, op: &str) -> f64 {
         self.freeing.get(op).map_or(0.0, |(all, flushed)| *flushed as f64 / (*all).max(1) as f64)
     }

@@ -107,10 +107,13 @@ fn changed(role: Role, portion: &Portion<'_>, bounds: &mut Bounds, facts: &Facts
             }
         }
         Role::Inside => bounds.remove(&IN_CALLS, false),
-        // Those that waited for a CPU have slept before.
+        // Those that waited for a CPU have slept before. The file may be older than the run, or than what is kept in memory, and
+        // have blocks all the same.
         Role::Freeing => {
             let left = 1.0 - costs.freed(portion.group.key.op);
-            waits().into_iter().chain([RUNQ]).for_each(|part| bounds.scale(part, (left, left)));
+            for part in waits().into_iter().chain([RUNQ]) {
+                bounds.scale(part, (left, 1.0));
+            }
         }
         Role::Beside => {
             bounds.remove(&OF_FLUSHES, false);
@@ -169,7 +172,7 @@ fn words(recorded: &Recorded<'_>, flushes: &Flushes, costs: &Costs) -> String {
                  pieces some time, at worst they take as long elsewhere"
             ),
             Role::Freeing => {
-                format!("{calls} calls that remove or cut files took {all}, and do not wait where the file was flushed: it has no blocks yet")
+                format!("{calls} calls that remove or cut files took {all}, and at best do not wait for files that were flushed: without that they have no blocks yet")
             }
             Role::Beside => format!("{calls} writes to the same files took {all}, and may wait for no write-back and journal"),
         });
