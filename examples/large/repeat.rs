@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use iotrace_bpf::export::report::{Ids, Renumber};
-use iotrace_bpf::export::{Dataset, DatasetWriter, Options, Table, Times, VIEWS};
+use iotrace_bpf::export::{Dataset, DatasetWriter, Options, Times, VIEWS};
 use iotrace_bpf::rows::{
     Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object,
     Process, Rollup, Row, SEQ_BITS, Span, Stack, Thread,
@@ -44,15 +44,6 @@ impl Copy {
     }
 }
 
-fn all<T: Table>(dataset: &Dataset) -> Result<Vec<T>> {
-    let mut rows = Vec::new();
-    dataset.rows(|row| {
-        rows.push(row);
-        Ok(())
-    })?;
-    Ok(rows)
-}
-
 /// What happens again and again.
 struct Run {
     spans: Vec<Span>,
@@ -69,10 +60,10 @@ struct Run {
 
 impl Run {
     fn read(dataset: &Dataset) -> Result<Self> {
-        let mut spans: Vec<Span> = all(dataset)?;
+        let mut spans: Vec<Span> = dataset.all()?;
         // As they end.
         spans.sort_by_key(Span::end_ns);
-        let block: Vec<Block> = all(dataset)?;
+        let block: Vec<Block> = dataset.all()?;
         let end = spans.last().map_or(0, Span::end_ns);
         Ok(Self {
             length: (end / 1_000_000_000 + 1) * 1_000_000_000,
@@ -80,10 +71,10 @@ impl Run {
             requests: block.iter().map(|b| b.req_id).max().unwrap_or(0) + 1,
             spans,
             block,
-            links: all(dataset)?,
-            bytes: all(dataset)?,
-            rollup: all(dataset)?,
-            hist: all(dataset)?,
+            links: dataset.all()?,
+            bytes: dataset.all()?,
+            rollup: dataset.all()?,
+            hist: dataset.all()?,
         })
     }
 
@@ -159,18 +150,18 @@ pub fn repeat(from: &Path, wanted: u64, copies: i32, to: &Path) -> Result<()> {
         run.write(time, &copies, &mut writer)?;
         writer.tick(Duration::from_nanos((time * run.length) as u64))?;
     }
-    for meta in all::<Meta>(&dataset)? {
+    for meta in dataset.all::<Meta>()? {
         let value = if meta.key == "end_ns" { (times * run.length).to_string() } else { meta.value };
         writer.push(Row::Meta(Meta { value, ..meta }))?;
     }
     for copy in &copies {
         entities(&dataset, copy, &mut writer)?;
     }
-    all::<Mount>(&dataset)?.into_iter().try_for_each(|row| writer.push(Row::Mount(Box::new(row))))?;
-    all::<Stack>(&dataset)?.into_iter().try_for_each(|row| writer.push(Row::Stack(row)))?;
-    all::<Metric>(&dataset)?.into_iter().try_for_each(|row| writer.push(Row::Metric(row)))?;
-    all::<Loss>(&dataset)?.into_iter().try_for_each(|row| writer.push(Row::Loss(row)))?;
-    all::<Coverage>(&dataset)?.into_iter().try_for_each(|row| writer.push(Row::Coverage(row)))?;
+    dataset.all::<Mount>()?.into_iter().try_for_each(|row| writer.push(Row::Mount(Box::new(row))))?;
+    dataset.all::<Stack>()?.into_iter().try_for_each(|row| writer.push(Row::Stack(row)))?;
+    dataset.all::<Metric>()?.into_iter().try_for_each(|row| writer.push(Row::Metric(row)))?;
+    dataset.all::<Loss>()?.into_iter().try_for_each(|row| writer.push(Row::Loss(row)))?;
+    dataset.all::<Coverage>()?.into_iter().try_for_each(|row| writer.push(Row::Coverage(row)))?;
     writer.finish()?;
     Ok(())
 }
@@ -178,32 +169,32 @@ pub fn repeat(from: &Path, wanted: u64, copies: i32, to: &Path) -> Result<()> {
 /// The files, processes and the like of a copy.
 fn entities(dataset: &Dataset, copy: &Copy, writer: &mut DatasetWriter) -> Result<()> {
     let mut roles = std::collections::HashMap::new();
-    for file in all::<File>(dataset)? {
+    for file in dataset.all::<File>()? {
         roles.insert(file.file_id, file.role);
         let mut file = copy.own(&file, 0);
         file.path = file.path.map(|path| copy.path(path, file.role));
         writer.push(Row::File(Box::new(file)))?;
     }
-    for path in all::<FilePath>(dataset)? {
+    for path in dataset.all::<FilePath>()? {
         let role = roles.get(&path.file_id).copied().unwrap_or("data");
         let file_id = path.file_id + copy.ids[2] as i32;
         writer.push(Row::FilePath(FilePath { file_id, path: copy.path(path.path, role), ..path }))?;
     }
-    for process in all::<Process>(dataset)? {
+    for process in dataset.all::<Process>()? {
         let process = copy.own(&process, 0);
         let (pid, rank) = (copy.pid(process.pid), copy.rank(process.rank));
         writer.push(Row::Process(Box::new(Process { pid, rank, ..process })))?;
     }
-    for thread in all::<Thread>(dataset)? {
+    for thread in dataset.all::<Thread>()? {
         let mut thread = thread;
         thread.renumber(&Ids(&copy.ids));
         (thread.pid, thread.tid) = (copy.pid(thread.pid), copy.pid(thread.tid));
         writer.push(Row::Thread(thread))?;
     }
-    for handle in all::<Handle>(dataset)? {
+    for handle in dataset.all::<Handle>()? {
         let handle = copy.own(&handle, 0);
         writer.push(Row::Handle(Handle { pid: copy.pid(handle.pid), ..handle }))?;
     }
-    all::<Object>(dataset)?.iter().try_for_each(|row| writer.push(Row::Object(copy.own(row, 0))))?;
-    all::<CallPath>(dataset)?.iter().try_for_each(|row| writer.push(Row::CallPath(copy.own(row, 0))))
+    dataset.all::<Object>()?.iter().try_for_each(|row| writer.push(Row::Object(copy.own(row, 0))))?;
+    dataset.all::<CallPath>()?.iter().try_for_each(|row| writer.push(Row::CallPath(copy.own(row, 0))))
 }

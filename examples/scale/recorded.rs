@@ -1,7 +1,7 @@
 //! A recorded run, taken apart: what a rank does once, and the step that a long run repeats.
 
 use anyhow::{Result, ensure};
-use iotrace_bpf::export::{Dataset, Table};
+use iotrace_bpf::export::Dataset;
 use iotrace_bpf::rows::{
     CallPath, Coverage, File, FilePath, Handle, Loss, Meta, Metric, Mount, Object, Process, SEQ_BITS, Span, Stack,
     Thread,
@@ -78,15 +78,6 @@ pub struct Recorded {
     pub meta: Vec<Meta>,
 }
 
-fn all<T: Table>(dataset: &Dataset) -> Result<Vec<T>> {
-    let mut rows = Vec::new();
-    dataset.rows(|row| {
-        rows.push(row);
-        Ok(())
-    })?;
-    Ok(rows)
-}
-
 impl Recorded {
     /// Reads a dataset of ranks.
     pub fn read(path: &Path) -> Result<Self> {
@@ -96,7 +87,7 @@ impl Recorded {
             processes.values().filter_map(|p| Some((p.process_ix, usize::try_from(p.rank?).ok()?))).collect();
         let ranks = rank_of.values().max().map_or(0, |most| most + 1);
         ensure!(ranks > 0, "{} has no ranks: record a program that mpirun started", path.display());
-        let calls = calls(all(&dataset)?);
+        let calls = calls(dataset.all()?);
         let begun = beginnings(&calls, &rank_of);
         let is_step = |call: &Call| begun.get(&call.span.process_ix).is_some_and(|at| call.root_ns >= *at);
         let cuts = cuts(&calls.iter().filter(|call| is_step(call)).collect::<Vec<_>>());
@@ -108,18 +99,18 @@ impl Recorded {
             chunks: cuts.len(),
             rank_of,
             files: dataset.last_by_id()?,
-            file_paths: all(&dataset)?,
-            paths: all::<CallPath>(&dataset)?.into_iter().map(|row| (row.path_id, row)).collect(),
+            file_paths: dataset.all()?,
+            paths: dataset.all::<CallPath>()?.into_iter().map(|row| (row.path_id, row)).collect(),
             handles: dataset.last_by_id()?,
             objects: dataset.last_by_id()?,
             processes,
-            threads: all::<Thread>(&dataset)?.into_iter().map(|row| (row.thread_ix, row)).collect(),
+            threads: dataset.all::<Thread>()?.into_iter().map(|row| (row.thread_ix, row)).collect(),
             mounts: dataset.last_by_id()?,
-            stacks: all(&dataset)?,
-            metrics: all(&dataset)?,
-            losses: all(&dataset)?,
-            coverage: all(&dataset)?,
-            meta: all(&dataset)?,
+            stacks: dataset.all()?,
+            metrics: dataset.all()?,
+            losses: dataset.all()?,
+            coverage: dataset.all()?,
+            meta: dataset.all()?,
         };
         let mut last_ns = 0;
         for call in calls {

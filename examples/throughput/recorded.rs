@@ -6,7 +6,7 @@ use iotrace_bpf::event::wire::records::{
     iot_bio, iot_bio_flag as B, iot_call, iot_call_bits, iot_call_flag as F, iot_file, iot_limit, iot_process, iot_req,
     iot_syscall, iot_text, iot_thread, iot_type as T,
 };
-use iotrace_bpf::export::{Dataset, Table};
+use iotrace_bpf::export::Dataset;
 use iotrace_bpf::loader::kernel::rings::Batch;
 use iotrace_bpf::rows::{Block, BlockBytes, BlockLink, File, Handle, Object, SEQ_BITS, Span, Thread};
 use iotrace_bpf::vocabulary::{Layer, flag};
@@ -85,15 +85,6 @@ pub struct Recorded {
     threads: Vec<Thread>,
 }
 
-fn all<T: Table>(dataset: &Dataset) -> Result<Vec<T>> {
-    let mut rows = Vec::new();
-    dataset.rows(|row| {
-        rows.push(row);
-        Ok(())
-    })?;
-    Ok(rows)
-}
-
 fn seq(span: i64) -> u32 {
     (span & ((1 << SEQ_BITS) - 1)) as u32
 }
@@ -103,18 +94,18 @@ impl Recorded {
         let dataset = Dataset::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/mpi_hdf5"))?;
         let rows = catalog::rows();
         let row = |s: &Span| rows.iter().position(|row| row.layer == s.layer && row.op == s.op);
-        let spans = all::<Span>(&dataset)?.into_iter().filter(|s| s.flags & flag::ASYNC == 0);
+        let spans = dataset.all::<Span>()?.into_iter().filter(|s| s.flags & flag::ASYNC == 0);
         let spans: Vec<(Span, u16)> = spans.filter_map(|s| row(&s).map(|row| (s, row as u16))).collect();
         Ok(Self {
             opens: spans.iter().map(|(_, row)| rows[usize::from(*row)].role() == Role::Open).collect(),
             spans,
-            block: all(&dataset)?,
-            links: all::<BlockLink>(&dataset)?.into_iter().map(|l| (l.req_id, l)).collect(),
-            bytes: all::<BlockBytes>(&dataset)?.into_iter().map(|b| (b.req_id, b)).collect(),
+            block: dataset.all()?,
+            links: dataset.all::<BlockLink>()?.into_iter().map(|l| (l.req_id, l)).collect(),
+            bytes: dataset.all::<BlockBytes>()?.into_iter().map(|b| (b.req_id, b)).collect(),
             files: dataset.last_by_id()?,
             handles: dataset.last_by_id()?,
             objects: dataset.last_by_id()?,
-            threads: all(&dataset)?,
+            threads: dataset.all()?,
         })
     }
 

@@ -54,11 +54,11 @@ class Measured:
         }
 
 
-def sums(columns):
+def sums(columns, quote):
     """What is asked of an answer: how many rows, and the sum of each column."""
     yield "count(*)"
     for name, kind in columns:
-        quoted = f'"{name}"' if name_in_quotes else f"`{name}`"
+        quoted = quote + name + quote
         if NUMBERS.fullmatch(kind):
             yield f"sum(CAST({quoted} AS DOUBLE))"
         elif kind.startswith(TEXTS):
@@ -66,6 +66,9 @@ def sums(columns):
 
 
 class Duck:
+    # What names of columns stand in.
+    quote = '"'
+
     def __init__(self, options):
         import duckdb
 
@@ -93,6 +96,8 @@ class Duck:
 
 
 class Spark:
+    quote = "`"
+
     def __init__(self, options):
         from pyspark.sql import SparkSession
 
@@ -141,7 +146,7 @@ def answer(engine, query, limit):
         timer.start()
         try:
             columns = engine.columns(query)
-            row = engine.ask(f"SELECT {', '.join(sums(columns))} FROM ({query}) AS answer")
+            row = engine.ask(f"SELECT {', '.join(sums(columns, engine.quote))} FROM ({query}) AS answer")
             names = [name for name, kind in columns if NUMBERS.fullmatch(kind) or kind.startswith(TEXTS)]
             found = {"rows": row[0], "sums": {n: plain(v) for n, v in zip(names, row[1:])}}
         except Exception as error:  # Any: an engine that is out of memory is one of the results.
@@ -166,8 +171,6 @@ def questions(views, only, hosts):
 
 
 def run(options):
-    global name_in_quotes
-    name_in_quotes = options.engine == "duckdb"
     with open(options.out, "w") as out:
 
         def note(what, figures):

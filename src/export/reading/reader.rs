@@ -206,6 +206,19 @@ impl Dataset {
         self.read(&Ok, &mut each)
     }
 
+    /// All rows of a table, for datasets that fit into memory.
+    ///
+    /// # Errors
+    /// None: a part that cannot be read (further) becomes a warning.
+    pub fn all<T: Table>(&self) -> Result<Vec<T>> {
+        let mut rows = Vec::new();
+        self.rows(|row| {
+            rows.push(row);
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
     /// Calls `each` with every row of the row groups that may hold values of this column in this range; the others are not
     /// decoded. A column that is no number with bounds leaves nothing out.
     ///

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use iotrace_bpf::export::{Dataset, Table, schema};
+use iotrace_bpf::export::{Dataset, schema};
 use iotrace_bpf::rows::{File, Handle, Process, Span};
 use node::Job;
 use serde_json::Value;
@@ -37,17 +37,6 @@ fn dataset(tree: &Path, node: u32) -> Dataset {
     Dataset::open(&JOB.directory(tree, node)).unwrap()
 }
 
-fn all<T: Table>(dataset: &Dataset) -> Vec<T> {
-    let mut rows = Vec::new();
-    dataset
-        .rows(|row| {
-            rows.push(row);
-            Ok(())
-        })
-        .unwrap();
-    rows
-}
-
 #[test]
 fn each_node_is_a_dataset_like_a_recorded_one() {
     let dir = tempfile::tempdir().unwrap();
@@ -60,7 +49,7 @@ fn each_node_is_a_dataset_like_a_recorded_one() {
         let dataset = dataset(&tree, node);
         assert_eq!(dataset.hosts(), [Job::host(node)]);
         assert_eq!(dataset.schema("spans").unwrap().fields(), schema::<Span>().fields());
-        let spans: Vec<Span> = all(&dataset);
+        let spans: Vec<Span> = dataset.all().unwrap();
         let by_id: BTreeMap<i64, &Span> = spans.iter().map(|span| (span.span_id, span)).collect();
         assert_eq!(by_id.len(), spans.len(), "ids are unique");
         let processes: BTreeMap<i32, Process> = dataset.last_by_id().unwrap();
@@ -96,7 +85,7 @@ fn each_node_is_a_dataset_like_a_recorded_one() {
     // The same again.
     let again = dir.path().join("again");
     assert_eq!(made(&again, JOB), sums);
-    assert_eq!(all::<Span>(&dataset(&again, 3)), all::<Span>(&dataset(&tree, 3)));
+    assert_eq!(dataset(&again, 3).all::<Span>().unwrap(), dataset(&tree, 3).all::<Span>().unwrap());
     assert_ne!(made(&dir.path().join("other"), Job { seed: 8, ..JOB }), sums);
 }
 

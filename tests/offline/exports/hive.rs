@@ -88,15 +88,7 @@ fn datasets_become_partitions_that_queries_prune_and_reports_read() {
 }
 
 fn all<T: Table>(dir: &Path) -> Vec<T> {
-    let mut rows = Vec::new();
-    Dataset::open(dir)
-        .unwrap()
-        .rows(|row| {
-            rows.push(row);
-            Ok(())
-        })
-        .unwrap();
-    rows
+    Dataset::open(dir).unwrap().all().unwrap()
 }
 
 /// Parts of a table, with their rows and row groups.
