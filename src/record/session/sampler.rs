@@ -347,14 +347,15 @@ impl Looker {
     fn write(&mut self, t_ns: i64) {
         let mut rows = self.hardware_row();
         for r in self.board.with(|seen| seen.readings.clone()) {
-            let label = r.label();
-            let before = self.written.insert((r.figure, r.of, r.part), r.value);
+            let before = self.written.insert((r.figure, Arc::clone(&r.of), r.part), r.value);
             if before.is_none_or(|before| before.to_bits() != r.value.to_bits()) {
-                rows.push(Row::Metric(Metric { t_ns, name: r.figure.name(), label, value: r.value }));
+                rows.push(Row::Metric(Metric { t_ns, name: r.figure.name(), label: r.label(), value: r.value }));
             }
         }
-        // A worker that failed has given the reason.
-        let _ = self.notes.send(Note::Rows(rows));
+        if !rows.is_empty() {
+            // A worker that failed has given the reason.
+            let _ = self.notes.send(Note::Rows(rows));
+        }
     }
 
     /// The names of all hardware, when there is more of it than before: none of them has a blank in it.
