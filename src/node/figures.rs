@@ -79,7 +79,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    fn new(figure: Figure, of: &str, part: &'static str, value: f64) -> Self {
+    fn new(figure: Figure, of: impl Into<Arc<str>>, part: &'static str, value: f64) -> Self {
         Self { figure, of: of.into(), part, value }
     }
 
@@ -163,11 +163,11 @@ pub fn devices(text: &str, mut whole: impl FnMut(&str) -> bool) -> Vec<Reading> 
     let mut readings = Vec::new();
     let lines = text.lines().map(|l| l.split_whitespace().skip(2).collect::<Vec<_>>());
     for fields in lines.filter(|w| w.first().is_some_and(|name| whole(name))).take(MAX) {
-        let name = fields[0];
+        let name: Arc<str> = fields[0].into();
         // Older kernels have shorter lines.
         let at = |at: usize| fields.get(at)?.parse::<f64>().ok();
         let mut add = |figure, part, value: Option<f64>| {
-            readings.extend(value.map(|value| Reading::new(figure, name, part, value)));
+            readings.extend(value.map(|value| Reading::new(figure, Arc::clone(&name), part, value)));
         };
         for (op, requests, sectors, ms) in OPERATIONS {
             add(Figure::DeviceRequests, op, at(requests));

@@ -1,6 +1,7 @@
 //! The thread that looks at the node and the counters of the traced processes while a trace goes on: what the kernel counts goes
 //! to the dataset, to the dashboard, and to the metrics.
 
+use crate::HashMap;
 use crate::loader::kernel::counters::Counters;
 use crate::loader::kernel::rings::{Gauges, now};
 use crate::node::figures::{self, Digest, Figure, Reading};
@@ -8,17 +9,18 @@ use crate::node::{Missing, Recent, counters};
 use crate::record::session::note::Note;
 use crate::rows::{Meta, Metric, Row};
 use anyhow::{Context as _, Result};
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time between two looks where calls are recorded one by one or a dashboard shows the node, and otherwise, in ns: as
+/// Time between two looks while calls are recorded one by one, or a dashboard shows the node, and otherwise, in ns: as
 /// long as the bins of `rollup` are.
 const LOOK_NS: i64 = 100_000_000;
 const SECOND_NS: i64 = 1_000_000_000;
@@ -32,7 +34,7 @@ const AGAIN: u32 = 10;
 pub struct Wanted {
     /// A dashboard shows the last ones.
     pub shown: bool,
-    /// The dataset has every look, and not one a second.
+    /// The dataset has ten looks a second while records come, and not one.
     pub fine: bool,
 }
 
@@ -84,7 +86,7 @@ impl Sampler {
             loop {
                 match inbox.recv_timeout(looker.until_next()) {
                     Ok(counters) => looker.count(counters),
-                    Err(RecvTimeoutError::Timeout) => looker.look(),
+                    Err(RecvTimeoutError::Timeout) => looker.look_if_due(),
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
             }
@@ -115,16 +117,32 @@ impl Drop for Sampler {
 struct Source {
     path: &'static str,
     file: io::Result<File>,
+    /// What it had the last time, and what that says.
+    text: Vec<u8>,
+    readings: Vec<Reading>,
+    /// Does the dataset not have all of that?
+    changed: bool,
 }
 
 impl Source {
     fn open(path: &'static str) -> Self {
-        let mut source = Self { path, file: File::open(path) };
+        let file = File::open(path);
+        let mut source = Self { path, file, text: Vec::new(), readings: Vec::new(), changed: false };
         // Pressure that was turned off when the kernel was started can be opened and not read.
         if let Err(e) = source.read(&mut Vec::new()) {
             source.file = Err(e);
         }
         source
+    }
+
+    /// Reads it into `text`; false when that is as it was. `bytes` is what it is read into.
+    fn is_new(&mut self, bytes: &mut Vec<u8>) -> bool {
+        // What cannot be read this time is read the next time.
+        let is_new = self.read(bytes).is_ok() && *bytes != self.text;
+        if is_new {
+            std::mem::swap(bytes, &mut self.text);
+        }
+        is_new
     }
 
     /// All of it; nothing of what is not there.
@@ -158,9 +176,10 @@ const PATHS: [&str; 7] = [
 
 struct Looker {
     t0: u64,
-    /// Time between two looks, and between two that the dataset has.
-    every_ns: i64,
-    written_every_ns: i64,
+    wanted: Wanted,
+    /// How many records had come, and until when their time is looked at each time.
+    records: u64,
+    active_until_ns: i64,
     board: Arc<Board>,
     gauges: Arc<Gauges>,
     notes: Sender<Note>,
@@ -180,6 +199,8 @@ struct Looker {
     /// The last second in which counters were read, and the last interval of looks that were written.
     second: Option<i64>,
     sampled: Option<i64>,
+    /// For the dataset, of this second.
+    rows: Vec<Row>,
     counters: Counters,
     /// What they had then.
     counted: Vec<Reading>,
@@ -200,22 +221,24 @@ impl Looker {
         let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten();
         let looker = Self {
             t0,
-            every_ns: if wanted.shown || wanted.fine { LOOK_NS } else { SECOND_NS },
-            written_every_ns: if wanted.fine { LOOK_NS } else { SECOND_NS },
+            wanted,
+            records: 0,
+            active_until_ns: 0,
             board,
             gauges,
             notes,
             sources,
             ticks_per_second: ticks.map_or(100.0, |n| n as f64),
             bytes: Vec::new(),
-            cpu: HashMap::new(),
-            whole: HashMap::new(),
+            cpu: HashMap::default(),
+            whole: HashMap::default(),
             hardware: HashSet::new(),
             known_for: 0,
             named: BTreeSet::new(),
-            written: HashMap::new(),
+            written: HashMap::default(),
             second: None,
             sampled: None,
+            rows: Vec::new(),
             counters: Counters::default(),
             counted: Vec::new(),
         };
@@ -248,35 +271,58 @@ impl Looker {
 
     /// To the next multiple of the time between looks: points are as long as each other, and a look that is late is not made up for.
     fn until_next(&self) -> Duration {
-        Duration::from_nanos((self.every_ns - self.t_ns() % self.every_ns) as u64)
+        let every_ns = if self.wanted.shown || self.wanted.fine { LOOK_NS } else { SECOND_NS };
+        Duration::from_nanos((every_ns - self.t_ns() % every_ns) as u64)
     }
 
-    fn text(&mut self, source: usize) -> String {
-        // What cannot be read this time is read the next time.
-        let _ = self.sources[source].read(&mut self.bytes);
-        String::from_utf8_lossy(&self.bytes).into_owned()
+    /// Looks each second, and each time while a dashboard shows the node or records come: a look takes a millisecond of
+    /// CPU time, which would be most of what the tracer of an idle program takes.
+    fn look_if_due(&mut self) {
+        let t_ns = self.t_ns();
+        let records = self.gauges.records.load(Ordering::Relaxed);
+        if records != self.records {
+            (self.records, self.active_until_ns) = (records, t_ns.saturating_add(SECOND_NS));
+        }
+        let is_active = self.wanted.fine && t_ns < self.active_until_ns;
+        if self.wanted.shown || is_active || self.second != Some(t_ns.div_euclid(SECOND_NS)) {
+            self.look();
+        }
     }
 
-    fn readings(&mut self) -> Vec<Reading> {
-        let mut readings = figures::cpu(&self.text(STAT), self.ticks_per_second);
-        for reading in &mut readings {
-            let before = self.cpu.entry(reading.part).or_default();
-            *before = before.max(reading.value);
-            reading.value = *before;
+    /// Reads what has changed: of an idle node that is little, and to find the figures in a text takes longer than to read it.
+    fn read(&mut self) {
+        for at in 0..self.sources.len() {
+            if self.sources[at].is_new(&mut self.bytes) {
+                let text = std::mem::take(&mut self.sources[at].text);
+                let readings = self.figures(at, &String::from_utf8_lossy(&text));
+                let source = &mut self.sources[at];
+                (source.text, source.readings, source.changed) = (text, readings, true);
+            }
         }
-        readings.extend(figures::memory(&self.text(MEMINFO)));
-        for (at, path) in PATHS.iter().enumerate().skip(DISKS + 1) {
-            let resource = path.rsplit('/').next().unwrap_or_default();
-            readings.extend(figures::pressure(resource, &self.text(at)));
+    }
+
+    fn figures(&mut self, source: usize, text: &str) -> Vec<Reading> {
+        match source {
+            STAT => {
+                let mut readings = figures::cpu(text, self.ticks_per_second);
+                for reading in &mut readings {
+                    let before = self.cpu.entry(reading.part).or_default();
+                    *before = before.max(reading.value);
+                    reading.value = *before;
+                }
+                readings
+            }
+            MEMINFO => figures::memory(text),
+            NETWORK => {
+                let readings = figures::network(text);
+                for reading in &readings {
+                    self.resolve(&reading.of, "/sys/class/net");
+                }
+                readings
+            }
+            DISKS => figures::devices(text, |name| self.resolve(name, "/sys/block")),
+            _ => figures::pressure(PATHS[source].rsplit('/').next().unwrap_or_default(), text),
         }
-        let network = figures::network(&self.text(NETWORK));
-        for reading in &network {
-            self.resolve(&reading.of, "/sys/class/net");
-        }
-        readings.extend(network);
-        let disks = self.text(DISKS);
-        readings.extend(figures::devices(&disks, |name| self.resolve(name, "/sys/block")));
-        readings
     }
 
     /// Is there something of that name? Remembers whether it is hardware.
@@ -296,7 +342,8 @@ impl Looker {
 
     fn look(&mut self) {
         let t_ns = self.t_ns();
-        let readings = self.readings();
+        self.read();
+        let readings: Vec<Reading> = self.sources.iter().flat_map(|source| &source.readings).cloned().collect();
         let digest = Digest::of(&readings, &self.hardware);
         self.board.with(|seen| {
             seen.recent.resolutions.push(t_ns, &digest);
@@ -304,14 +351,18 @@ impl Looker {
             seen.readings.extend_from_slice(&self.counted);
         });
         let second = Some(t_ns.div_euclid(SECOND_NS));
-        if self.second != second {
+        let is_new_second = self.second != second;
+        if is_new_second {
             self.second = second;
             self.count_second();
         }
-        let interval = Some(t_ns.div_euclid(self.written_every_ns));
+        let interval = Some(t_ns.div_euclid(if self.wanted.fine { LOOK_NS } else { SECOND_NS }));
         if self.sampled != interval {
             self.sampled = interval;
             self.write(t_ns);
+        }
+        if is_new_second {
+            self.send();
         }
     }
 
@@ -319,6 +370,7 @@ impl Looker {
     fn last(&mut self) {
         self.count_second();
         self.write(self.t_ns());
+        self.send();
     }
 
     /// Counters of the traced processes, of which there is one for each CPU, and how full rings were: once a second.
@@ -340,32 +392,42 @@ impl Looker {
             self.known_for = 0;
             self.whole.clear();
             self.hardware.clear();
+            for source in &mut self.sources {
+                source.text.clear();
+            }
         }
     }
 
-    /// Writes what is not as it was.
+    /// Adds what is not as it was to the rows for the dataset.
     fn write(&mut self, t_ns: i64) {
-        let mut rows = self.hardware_row();
-        for r in self.board.with(|seen| seen.readings.clone()) {
+        self.add_hardware();
+        let changed = self.sources.iter().filter(|source| source.changed);
+        for r in changed.flat_map(|source| &source.readings).chain(&self.counted) {
             let before = self.written.insert((r.figure, Arc::clone(&r.of), r.part), r.value);
             if before.is_none_or(|before| before.to_bits() != r.value.to_bits()) {
-                rows.push(Row::Metric(Metric { t_ns, name: r.figure.name(), label: r.label(), value: r.value }));
+                self.rows.push(Row::Metric(Metric { t_ns, name: r.figure.name(), label: r.label(), value: r.value }));
             }
         }
-        if !rows.is_empty() {
+        for source in &mut self.sources {
+            source.changed = false;
+        }
+    }
+
+    /// Once a second: each message wakes the worker.
+    fn send(&mut self) {
+        if !self.rows.is_empty() {
             // A worker that failed has given the reason.
-            let _ = self.notes.send(Note::Rows(rows));
+            let _ = self.notes.send(Note::Rows(std::mem::take(&mut self.rows)));
         }
     }
 
     /// The names of all hardware, when there is more of it than before: none of them has a blank in it.
-    fn hardware_row(&mut self) -> Vec<Row> {
+    fn add_hardware(&mut self) {
         let before = self.named.len();
         self.named.extend(self.hardware.iter().cloned());
-        if self.named.len() == before {
-            return Vec::new();
+        if self.named.len() != before {
+            let value = self.named.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join(" ");
+            self.rows.push(Row::Meta(Meta { key: "node_hardware".to_owned(), value }));
         }
-        let value = self.named.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join(" ");
-        vec![Row::Meta(Meta { key: "node_hardware".to_owned(), value })]
     }
 }
