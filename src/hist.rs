@@ -95,6 +95,15 @@ impl<const BITS: u32> Histogram<BITS> {
         self.total = self.total.saturating_add(other.total);
     }
 
+    /// The middles of the buckets that have some, and how many.
+    pub fn middles(&self) -> impl Iterator<Item = (u64, u64)> {
+        let middle = |at| {
+            let (low, high) = bounds::<BITS>(at);
+            low + (high - low) / 2
+        };
+        self.counts.iter().enumerate().filter(|(_, n)| **n > 0).map(move |(at, n)| (middle(at), *n))
+    }
+
     /// How many were counted.
     pub const fn total(&self) -> u64 {
         self.total

@@ -8,15 +8,16 @@ use crate::analysis::findings::split::USUAL;
 use crate::hist::{Histogram, REPORT_BITS};
 use crate::rows::Span;
 use crate::vocabulary::{Kind, Layer, flag};
+use crate::whatif::after::{After, Call, Slept};
 
 /// Of calls of one kind and size so many take no longer than what one is taken to cost at best.
-const CHEAPEST: f64 = 0.1;
+pub const CHEAPEST: f64 = 0.1;
 /// The same of what one costs mostly: many together cost no more than the middle one for each.
 const USUALLY: f64 = 0.5;
 /// Files of processes whose last read is remembered.
 const REMEMBERED_MAX: usize = 1 << 17;
 /// Calls of one kind that show what one costs.
-const ENOUGH: i64 = 8;
+pub const ENOUGH: i64 = 8;
 /// By how much a measured cost may be wrong, as findings take it of rates.
 const SPREAD: (f64, f64) = (1.0 / 1.3, 1.0 / 0.7);
 
@@ -103,6 +104,8 @@ pub struct Costs {
     flushed: HashSet<i32>,
     /// Calls that free blocks, by operation: ns that all waited, and those on files that were flushed before.
     freeing: BTreeMap<&'static str, (i64, i64)>,
+    /// What comes after a sleep.
+    pub after: After,
     /// Reads through the page cache, and those of which it is not known what they found there.
     pub reads: i64,
     pub unknown: i64,
@@ -111,18 +114,26 @@ pub struct Costs {
 impl Costs {
     /// A call; `synced`: its handle was opened with `O_SYNC` or `O_DSYNC`.
     pub fn span(&mut self, span: &Span, synced: bool) {
-        let left_out = span.errno != 0 || span.flags & (flag::DIRECT | flag::ASYNC | flag::UNFINISHED) != 0;
-        if span.layer != Layer::Syscall || left_out || span.half_of().is_some() {
+        let not_a_call = span.flags & (flag::ASYNC | flag::UNFINISHED) != 0 || span.half_of().is_some();
+        if span.layer != Layer::Syscall || not_a_call {
+            return;
+        }
+        let parts = span.parts();
+        let waited = parts.is_some_and(|parts| {
+            let sum = WAITS.iter().map(|part| parts[*part]).fold(0, i64::saturating_add);
+            // What hooks took is known to some ns: a sleep may be none.
+            sum > 0 || parts[SLEEP].saturating_mul(ASLEEP) > span.net_ns()
+        });
+        let cpu_ns = parts.map(|parts| parts[CPU]);
+        self.after.span(span, after(span, (synced, waited), cpu_ns));
+        if span.errno != 0 || span.flags & flag::DIRECT != 0 {
             return;
         }
         self.flushes(span, synced);
-        let (Some(bytes), Some(parts)) = (span.bytes.filter(|bytes| *bytes > 0), span.parts()) else { return };
-        let sum = |some: &[usize]| some.iter().map(|part| parts[*part]).fold(0, i64::saturating_add);
-        // What hooks took is known to some ns: a sleep may be none.
-        let waited = sum(&WAITS) > 0 || parts[SLEEP].saturating_mul(ASLEEP) > span.net_ns();
+        let (Some(bytes), Some(cpu_ns)) = (span.bytes.filter(|bytes| *bytes > 0), cpu_ns) else { return };
         match span.kind {
-            Kind::Read => self.read(span, (bytes, parts[CPU]), waited),
-            Kind::Write if !synced && !waited => self.writes.add(bytes, parts[CPU]),
+            Kind::Read => self.read(span, (bytes, cpu_ns), waited),
+            Kind::Write if !synced && !waited => self.writes.add(bytes, cpu_ns),
             _ => {}
         }
     }
@@ -203,6 +214,17 @@ impl Costs {
             (None, None) => None,
         }
     }
+}
+
+/// What a call is to those after it. How long flushes are on a CPU, and reads after a read, is what other models are about.
+fn after(span: &Span, (synced, waited): (bool, bool), cpu_ns: Option<i64>) -> Call {
+    let slept = match span.kind {
+        Kind::Sync => Slept::Flush,
+        Kind::Write if synced => Slept::Flush,
+        Kind::Read if span.flags & flag::DIRECT == 0 => Slept::Read,
+        _ => Slept::Other,
+    };
+    Call { slept: waited.then_some(slept), cpu_ns: cpu_ns.filter(|_| slept == Slept::Other) }
 }
 
 #[cfg(test)]

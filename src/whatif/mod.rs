@@ -3,6 +3,7 @@
 //! The time in calls is what the findings split into disjoint parts (`crate::analysis::findings::split`): a condition changes
 //! some of them, with costs that were measured in the same trace. What no condition is about stays as it was.
 
+mod after;
 pub mod condition;
 mod costs;
 mod devices;

@@ -54,6 +54,8 @@ pub struct Model<'a> {
     /// What it rests on.
     pub words: String,
     pub change: Change<'a>,
+    /// What the critical lane does besides takes so many seconds less at best.
+    pub besides_s: f64,
     /// The run may take so many seconds for another reason than calls.
     pub at_most_s: f64,
 }
@@ -108,8 +110,10 @@ impl<'a> Recorded<'a> {
         let then = self.lanes.iter().zip(&changes).map(|(lane, (_, high))| lane.own_s + high).fold(0.0, f64::max);
         let own = self.lanes.first().map_or(0.0, |lane| lane.own_s);
         let outside = self.run_s - self.calls_s();
+        let besides = models.iter().map(|model| model.besides_s).sum::<f64>();
+        let low = (self.run_s + critical.0).max(outside) - besides;
         let high = models.iter().map(|model| model.at_most_s).fold(self.run_s + critical.1.max(then - own), f64::max);
-        self.range((self.run_s + critical.0).max(outside), high.max(outside))
+        self.range(low.max(0.0), high.max(outside))
     }
 
     fn range(&self, low_s: f64, high_s: f64) -> Range {

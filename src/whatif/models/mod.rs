@@ -11,7 +11,8 @@ use crate::analysis::findings::group::Group;
 use crate::analysis::findings::split::{Portion, Split};
 use crate::text::time;
 use crate::vocabulary::{Kind, Layer};
-use crate::whatif::condition::Condition;
+use crate::whatif::after::Slept;
+use crate::whatif::condition::{Cache, Condition};
 use crate::whatif::costs::Costs;
 use crate::whatif::devices::Devices;
 use crate::whatif::model::{Model, Recorded};
@@ -35,7 +36,28 @@ pub fn of<'a>(condition: &'a Condition, recorded: &Recorded<'_>, facts: &Facts<'
         Condition::SyncOff => sync::model(recorded, facts),
         Condition::Device(faster) => device::model(faster, recorded, facts.devices)?,
     };
-    Ok(Model { condition: condition.to_string(), words, change, at_most_s })
+    let (besides, besides_s) = match condition {
+        Condition::SyncOff => (AFTER, after(Slept::Flush, recorded, facts)),
+        Condition::Cache(Cache::Everything) => (AFTER, after(Slept::Read, recorded, facts)),
+        Condition::RanksWriting(ranks) => {
+            ("to gather their data takes", ranks::gathering_s(*ranks, recorded, facts.split))
+        }
+        _ => ("", 0.0),
+    };
+    let words = match besides_s {
+        0.0 => words,
+        _ => format!("{words}; {besides} at best {} less", length(besides_s)),
+    };
+    Ok(Model { condition: condition.to_string(), words, change, besides_s, at_most_s })
+}
+
+const AFTER: &str = "what comes after these sleeps takes";
+
+/// In the critical lane.
+fn after(slept: Slept, recorded: &Recorded<'_>, facts: &Facts<'_>) -> f64 {
+    let lane = recorded.lanes.first().into_iter();
+    let processes = lane.flat_map(|lane| &lane.portions).map(|portion| portion.group.key.process).collect();
+    facts.costs.after.shorter(slept, &processes)
 }
 
 /// A system call of a kind that did not fail.

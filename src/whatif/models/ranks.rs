@@ -17,6 +17,9 @@ const LITTLE: f64 = 0.01;
 const COMPUTED: [usize; 3] = [CPU, LIBRARY, UNKNOWN];
 /// What other writers are in the way of.
 const SHARED: [usize; 2] = [RUNQ, LOCK];
+/// Writes that waited for a lock for such a part of their time were on a CPU for it, too: who wants the lock of a file spins
+/// (`rwsem_optimistic_spin`, kernel/locking/rwsem.c).
+const CONTENDED: f64 = 0.1;
 
 /// What ranks write.
 struct Writers {
@@ -76,12 +79,22 @@ impl Writers {
             let high = if fewer { times } else { 1.0 };
             bounds.scale(part, (low.min(high), high));
         }
+        if fewer && portion.parts[LOCK] > CONTENDED * seconds(portion) {
+            let copied = portion.group.bytes as f64 * portion.scale * computed / USUAL.1;
+            bounds.low[CPU] = bounds.low[CPU].min(copied);
+        }
         if times > 1.0 {
             let moved = portion.group.bytes as f64 * (times - 1.0);
             bounds.low[LIBRARY] += moved / USUAL.1;
             bounds.high[LIBRARY] += moved / USUAL.0;
         }
         true
+    }
+
+    /// Seconds for which one that writes now gathers at most what then others write themselves.
+    fn gathering_s(&self) -> f64 {
+        let then = self.then.max(self.now) as f64;
+        (self.all / self.now as f64 - self.all / then) / USUAL.0
     }
 
     /// `now` ranks write so much, at so much per second each.
@@ -110,6 +123,12 @@ impl Writers {
             ),
         }
     }
+}
+
+/// By how many seconds a rank that gathers what more ranks then write is done earlier at best: of its time outside of calls.
+pub fn gathering_s(then: usize, recorded: &Recorded<'_>, split: &Split) -> f64 {
+    let writers = Writers::of(then, recorded, split.cpus());
+    if writers.now == 0 { 0.0 } else { writers.gathering_s().min(recorded.run_s - recorded.calls_s()) }
 }
 
 pub fn model<'a>(then: usize, recorded: &Recorded<'_>, split: &Split) -> Result<(String, Change<'a>, f64)> {

@@ -117,8 +117,6 @@ fn changed(role: Role, portion: &Portion<'_>, bounds: &mut Bounds, facts: &Facts
         }
         Role::Beside => {
             bounds.remove(&OF_FLUSHES, false);
-            let one = buffered(portion, costs).0.unwrap_or(f64::INFINITY);
-            bounds.low[CPU] = bounds.low[CPU].min(one);
         }
     }
 }
