@@ -652,10 +652,45 @@ WITH recorded AS (
     MIN(net_ns) AS min_ns,
     AVG(net_ns) AS mean_ns,
     STDDEV_SAMP(net_ns) AS stddev_ns,
-    PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY net_ns) AS p50_ns,
-    PERCENTILE_DISC(0.99) WITHIN GROUP (ORDER BY net_ns) AS p99_ns,
     MAX(net_ns) AS max_ns
   FROM spans
+  GROUP BY
+    layer,
+    op
+), widths AS (
+  SELECT
+    layer,
+    op,
+    net_ns,
+    CAST(POWER(2, GREATEST(FLOOR(LOG(2, GREATEST(net_ns, 1))) - 5, 0)) AS BIGINT) AS width
+  FROM spans
+), buckets AS (
+  SELECT
+    layer,
+    op,
+    net_ns DIV width * width + (
+      width - 1
+    ) DIV 2 AS middle,
+    COUNT(*) AS calls
+  FROM widths
+  GROUP BY ALL
+), counted AS (
+  SELECT
+    layer,
+    op,
+    middle,
+    SUM(calls) OVER (PARTITION BY layer, op ORDER BY middle NULLS LAST) AS up_to,
+    CAST(SUM(calls) OVER (PARTITION BY layer, op) AS DOUBLE) AS calls
+  FROM buckets
+), percentiles AS (
+  SELECT
+    layer,
+    op,
+    MIN(middle) FILTER(WHERE
+      up_to >= CEIL(calls * CAST(0.5 AS DOUBLE))) AS p50_ns,
+    MIN(middle) FILTER(WHERE
+      up_to >= CEIL(calls * CAST(0.99 AS DOUBLE))) AS p99_ns
+  FROM counted
   GROUP BY
     layer,
     op
@@ -688,10 +723,12 @@ SELECT
   t.min_ns,
   t.mean_ns,
   t.stddev_ns,
-  t.p50_ns,
-  t.p99_ns,
+  LEAST(GREATEST(p.p50_ns, t.min_ns), t.max_ns) AS p50_ns,
+  LEAST(GREATEST(p.p99_ns, t.min_ns), t.max_ns) AS p99_ns,
   t.max_ns
 FROM recorded AS t
+JOIN percentiles AS p
+  ON p.layer = t.layer AND p.op = t.op
 LEFT JOIN more AS m
   ON m.layer = t.layer AND m.op = t.op
 ORDER BY

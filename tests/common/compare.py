@@ -109,7 +109,8 @@ for key in keys("function", our_ops, sql_ops):
     for figure in ("mean_ns", "stddev_ns"):
         same(f"{key} {figure}", ours[figure], sql[figure], 1e-6)
     for figure in ("p50_ns", "p99_ns"):
-        same(f"{key} {figure}", ours[figure], sql[figure], error)
+        # Both have the middle of a bucket; those of requests are exact in SQL.
+        same(f"{key} {figure}", ours[figure], sql[figure], error if key[0] == "block" else 0)
 
 # What system calls spent their time on.
 sql_waiting = index(rows("FROM v_waiting"), "part")
