@@ -6,8 +6,11 @@ use std::collections::HashSet;
 use crate::HashMap;
 use crate::hist::{Histogram, REPORT_BITS};
 use crate::rows::Span;
-use crate::whatif::costs::{CHEAPEST, ENOUGH};
 
+/// Of calls of one kind and size so many take no longer than what one is taken to cost at best.
+pub const CHEAPEST: f64 = 0.1;
+/// Calls of one kind that show what one costs.
+pub const ENOUGH: i64 = 8;
 /// So long after a sleep caches are warm again, and calls and what is between them are longer for it by no more, in ns: a
 /// second-level cache of 2 MiB is read from memory in some 100 us, at 64 bytes in 3 ns. Programs also compute for a different
 /// time between the same calls.

@@ -8,16 +8,12 @@ use crate::analysis::findings::split::USUAL;
 use crate::hist::{Histogram, REPORT_BITS};
 use crate::rows::Span;
 use crate::vocabulary::{Kind, Layer, flag};
-use crate::whatif::after::{After, Call, Slept};
+use crate::whatif::after::{After, CHEAPEST, Call, ENOUGH, Slept};
 
-/// Of calls of one kind and size so many take no longer than what one is taken to cost at best.
-pub const CHEAPEST: f64 = 0.1;
 /// The same of what one costs mostly: many together cost no more than the middle one for each.
 const USUALLY: f64 = 0.5;
 /// Files of processes whose last read is remembered.
 const REMEMBERED_MAX: usize = 1 << 17;
-/// Calls of one kind that show what one costs.
-pub const ENOUGH: i64 = 8;
 /// By how much a measured cost may be wrong, as findings take it of rates.
 const SPREAD: (f64, f64) = (1.0 / 1.3, 1.0 / 0.7);
 

@@ -260,9 +260,9 @@ fn summary(all: &[Seen]) -> String {
     let middle = all.iter().flat_map(Seen::ratios).filter(|ratio| CLOSE.contains(ratio)).count();
     let widths: Vec<f64> = all.iter().flat_map(Seen::widths).collect();
     format!(
-        "Tries whose changed run is within the predicted range, or outside of it by a factor below {}: {close} of {tries} ({within} \
-         within it). With the middle of the range within {} to {} of it: {middle} of {tries}. The ends of a range are a factor \
-         of {:.2} apart (median).",
+        "Tries whose changed run is within the predicted range, or outside of it by a factor below {}: {close} of {tries}\n\
+         ({within} within it). With the middle of the range within {} to {} of it: {middle} of {tries}. The ends of a range are\n\
+         a factor of {:.2} apart (median).",
         CLOSE.end,
         CLOSE.start,
         CLOSE.end,
