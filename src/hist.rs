@@ -43,6 +43,10 @@ pub const fn bounds<const BITS: u32>(bucket: usize) -> (u64, u64) {
     (low, low + ((1 << shift) - 1))
 }
 
+const fn middle((low, high): (u64, u64)) -> u64 {
+    low + (high - low) / 2
+}
+
 /// The bucket number in the `hist` table (negative values count as 0).
 pub const fn bucket_of(value: i64) -> i16 {
     bucket::<TABLE_BITS>(if value < 0 { 0 } else { value as u64 }) as i16
@@ -97,11 +101,7 @@ impl<const BITS: u32> Histogram<BITS> {
 
     /// The middles of the buckets that have some, and how many.
     pub fn middles(&self) -> impl Iterator<Item = (u64, u64)> {
-        let middle = |at| {
-            let (low, high) = bounds::<BITS>(at);
-            low + (high - low) / 2
-        };
-        self.counts.iter().enumerate().filter(|(_, n)| **n > 0).map(move |(at, n)| (middle(at), *n))
+        self.counts.iter().enumerate().filter(|(_, n)| **n > 0).map(|(at, n)| (middle(bounds::<BITS>(at)), *n))
     }
 
     /// How many were counted.
@@ -118,8 +118,7 @@ impl<const BITS: u32> Histogram<BITS> {
     /// The nearest-rank quantile (the least value that at least `q` of all values do not exceed), as the middle of
     /// its bucket: within [`error`] of the exact one. `None` when empty.
     pub fn quantile(&self, q: f64) -> Option<u64> {
-        let (low, high) = self.quantile_bounds(q)?;
-        Some(low + (high - low) / 2)
+        self.quantile_bounds(q).map(middle)
     }
 
     /// The least and the greatest value of the bucket that has it.

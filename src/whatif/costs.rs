@@ -212,15 +212,18 @@ impl Costs {
     }
 }
 
-/// What a call is to those after it. How long flushes are on a CPU, and reads after a read, is what other models are about.
+/// What a call is to those after it. How long flushes and reads are on a CPU is what other models are about. A read that found
+/// all in the page cache, or is of a pipe, slept for something else.
 fn after(span: &Span, (synced, waited): (bool, bool), cpu_ns: Option<i64>) -> Call {
-    let slept = match span.kind {
-        Kind::Sync => Slept::Flush,
-        Kind::Write if synced => Slept::Flush,
-        Kind::Read if span.flags & flag::DIRECT == 0 => Slept::Read,
+    let flushes = span.kind == Kind::Sync || (span.kind == Kind::Write && synced);
+    let reads = span.kind == Kind::Read && span.flags & flag::DIRECT == 0;
+    let missed = span.miss_bytes.unwrap_or(0).saturating_add(span.ahead_bytes.unwrap_or(0)) > 0;
+    let slept = match (flushes, reads && missed) {
+        (true, _) => Slept::Flush,
+        (_, true) => Slept::Read,
         _ => Slept::Other,
     };
-    Call { slept: waited.then_some(slept), cpu_ns: cpu_ns.filter(|_| slept == Slept::Other) }
+    Call { slept: waited.then_some(slept), cpu_ns: cpu_ns.filter(|_| !flushes && !reads) }
 }
 
 #[cfg(test)]
@@ -277,6 +280,20 @@ mod tests {
         let scattered = costs.reading(false, 65_536.0, 1.0).unwrap();
         near(scattered.0 * 1.3, 0.004);
         near(scattered.1 * 0.7, 0.004);
+    }
+
+    #[test]
+    fn what_was_slept_for_is_what_a_condition_takes_away() {
+        let slept = |span: &Span, synced| after(span, (synced, true), Some(9)).slept;
+        let hit = read(0, (0, 4096), 0, 9);
+        assert_eq!(slept(&hit, false), Some(Slept::Other), "a pipe has no page cache");
+        assert_eq!(slept(&read(0, (0, 4096), 4096, 9), false), Some(Slept::Read));
+        let direct = Span { flags: flag::DIRECT, ..read(0, (0, 4096), 4096, 9) };
+        assert_eq!(slept(&direct, false), Some(Slept::Other));
+        let write = Span { kind: Kind::Write, ..hit.clone() };
+        assert_eq!((slept(&write, true), slept(&write, false)), (Some(Slept::Flush), Some(Slept::Other)));
+        assert_eq!(after(&write, (false, false), Some(9)).cpu_ns, Some(9));
+        assert_eq!(after(&hit, (false, true), Some(9)).cpu_ns, None);
     }
 
     #[test]

@@ -431,3 +431,32 @@ impl Looker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_dataset_has_ten_looks_a_second_only_while_records_come() {
+        let (notes, _inbox) = mpsc::channel();
+        let gauges = Arc::new(Gauges::default());
+        let wanted = Wanted { shown: false, fine: true };
+        let mut looker = Looker::new(now(), Arc::default(), Arc::clone(&gauges), notes, wanted);
+        looker.look();
+        // As if that had been in this second, whenever the test gets here, and in another tenth.
+        let mut looks = |records: u64| {
+            gauges.records.store(records, Ordering::Relaxed);
+            (looker.second, looker.sampled) = (Some(looker.t_ns().div_euclid(SECOND_NS)), None);
+            looker.look_if_due();
+            looker.sampled.is_some()
+        };
+        assert!(!looks(0), "no record has come");
+        assert!(looks(7));
+        assert!(looks(7), "within a second after one");
+        looker.active_until_ns = 0;
+        looker.sampled = None;
+        looker.second = None;
+        looker.look_if_due();
+        assert!(looker.sampled.is_some(), "one look each second");
+    }
+}
