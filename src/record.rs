@@ -19,7 +19,7 @@ use crate::loader::kernel;
 use crate::loader::kernel::rings::now;
 use crate::loader::kernel::trial::Trial;
 use crate::loader::processes::guardian::Guards;
-use crate::loader::processes::limits;
+use crate::loader::processes::{allocator, limits};
 use crate::loader::session::{Session, stores};
 use crate::record::finish::Ended;
 use crate::record::flight::trigger::Stuck;
@@ -73,6 +73,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     if args.output_args.quiet {
         notices::be_quiet();
     }
+    allocator::prepare();
     limits::prepare();
     let of_ranks = ranks.is_some();
     let plan = Plan::new(args, of_ranks)?;

@@ -15,22 +15,27 @@ struct {
 	__array(values, struct iot_ring);
 } iot_rings SEC(".maps");
 
+/* By layer in one value: they are read five times a second, with a system call for each key. */
+struct iot_loss_counts {
+	u64 layers[IOT_LAYERS];
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, IOT_LOSS_KINDS *IOT_LAYERS);
+	__uint(max_entries, IOT_LOSS_KINDS);
 	__type(key, u32);
-	__type(value, u64);
+	__type(value, struct iot_loss_counts);
 } iot_losses SEC(".maps");
 
 const volatile struct iot_config iot_cfg = {};
 
 static __always_inline void iot_lost(enum iot_loss loss, u32 layer)
 {
-	u32 key = loss * IOT_LAYERS + (layer & (IOT_LAYERS - 1));
-	u64 *n = bpf_map_lookup_elem(&iot_losses, &key);
+	u32 key = loss;
+	struct iot_loss_counts *counts = bpf_map_lookup_elem(&iot_losses, &key);
 
-	if (n)
-		__sync_fetch_and_add(n, 1);
+	if (counts)
+		__sync_fetch_and_add(&counts->layers[layer & (IOT_LAYERS - 1)], 1);
 }
 
 static __always_inline void *iot_ring_of(u32 class)

@@ -46,7 +46,7 @@ pub struct Session<'obj> {
     /// Programs that run when they are read, by name.
     iterators: HashMap<&'static str, Link>,
     hooks: Vec<Coverage>,
-    seen_losses: HashMap<(u32, usize), u64>,
+    seen_losses: HashMap<(u32, usize, usize), u64>,
     misses: Misses,
     /// How long it took so far to attach.
     attaching: Duration,

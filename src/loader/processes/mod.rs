@@ -1,5 +1,6 @@
 //! Processes: those that there are, and a command that waits to be traced.
 
+pub mod allocator;
 pub mod containers;
 pub mod existing;
 pub mod getent;

@@ -2,13 +2,10 @@
 
 use crate::loader::session::Session;
 use crate::rows::{DETAIL, Loss};
-use crate::skel::types::{iot_limit, iot_loss};
+use crate::skel::types::iot_loss;
 use crate::vocabulary::{LAYERS, Layer};
-use libbpf_rs::{MapCore as _, MapFlags};
+use libbpf_rs::{MapCore, MapFlags};
 use std::time::Instant;
-
-/// Layers that the table of losses has room for.
-const LOSS_LAYERS: u32 = iot_limit::IOT_LAYERS.0;
 
 /// Calls that are left out on purpose: counted, and not a loss.
 pub const EXCLUDED: &str = "excluded";
@@ -28,21 +25,16 @@ impl Session<'_> {
             self.engine.rest();
         }
         let mut rows = Vec::new();
-        let losses = iot_loss::IOT_LOSS_KINDS.0;
-        for key in (0..losses * LOSS_LAYERS).filter(|key| key / LOSS_LAYERS != iot_loss::IOT_LOSS_TAKEN.0) {
-            let Ok(Some(counts)) = self.skel.maps.iot_losses.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY) else {
-                continue;
-            };
-            for (cpu, bytes) in counts.iter().enumerate() {
-                let n = bytes.first_chunk().map_or(0, |b| u64::from_ne_bytes(*b));
-                let seen = self.seen_losses.entry((key, cpu)).or_default();
+        let losses = &self.skel.maps.iot_losses;
+        for loss in (0..iot_loss::IOT_LOSS_KINDS.0).filter(|loss| *loss != iot_loss::IOT_LOSS_TAKEN.0) {
+            for (cpu, layer, n) in counts(losses, loss) {
+                let seen = self.seen_losses.entry((loss, layer, cpu)).or_default();
                 if n > *seen {
-                    let layer = LAYERS.get((key % LOSS_LAYERS) as usize).copied();
                     rows.push(Loss {
                         t_ns,
-                        layer: layer.filter(|l| *l != Layer::App),
+                        layer: LAYERS.get(layer).copied().filter(|l| *l != Layer::App),
                         cpu: Some(cpu as i16),
-                        place: loss_name(key / LOSS_LAYERS),
+                        place: loss_name(loss),
                         process_ix: None,
                         count: (n - *seen) as i64,
                     });
@@ -50,20 +42,21 @@ impl Session<'_> {
                 }
             }
         }
-        let losses = &self.skel.maps.iot_losses;
-        rows.extend(self.misses.losses(t_ns, || Self::taken(losses)));
+        // How often a copy of a program took what the first one had missed.
+        let taken = || counts(losses, iot_loss::IOT_LOSS_TAKEN.0).iter().map(|(_, _, n)| n).sum();
+        rows.extend(self.misses.losses(t_ns, taken));
         rows
     }
+}
 
-    /// How often a copy of a program took what the first one had missed.
-    fn taken(losses: &impl libbpf_rs::MapCore) -> u64 {
-        let count = |layer: u32| -> u64 {
-            let key = iot_loss::IOT_LOSS_TAKEN.0 * LOSS_LAYERS + layer;
-            let counts = losses.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
-            counts.iter().filter_map(|bytes| bytes.first_chunk()).map(|b| u64::from_ne_bytes(*b)).sum()
-        };
-        (0..LOSS_LAYERS).map(count).sum()
-    }
+/// CPU, layer and count of those that are not zero; empty where the kernel does not give them.
+fn counts(losses: &impl MapCore, loss: u32) -> Vec<(usize, usize, u64)> {
+    let by_cpu = losses.lookup_percpu(&loss.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
+    let of_cpu = |(cpu, bytes): (usize, &Vec<u8>)| {
+        let layers = bytes.as_chunks().0.iter().map(|n| u64::from_ne_bytes(*n)).enumerate();
+        layers.filter(|(_, n)| *n > 0).map(move |(layer, n)| (cpu, layer, n)).collect::<Vec<_>>()
+    };
+    by_cpu.iter().enumerate().flat_map(of_cpu).collect()
 }
 
 /// The name of a loss in the dataset, in the order of their numbers.

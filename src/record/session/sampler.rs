@@ -4,6 +4,7 @@
 use crate::HashMap;
 use crate::loader::kernel::counters::Counters;
 use crate::loader::kernel::rings::{Gauges, now};
+use crate::loader::processes::allocator::Trimming;
 use crate::node::figures::{self, Digest, Figure, Reading};
 use crate::node::{Missing, Recent, counters};
 use crate::record::session::note::Note;
@@ -83,12 +84,15 @@ impl Sampler {
         let work = move || {
             let mut looker = Looker::new(t0, board, gauges, notes, wanted);
             looker.look();
+            // This thread has time: nothing waits for it.
+            let mut trimming = Trimming::default();
             loop {
                 match inbox.recv_timeout(looker.until_next()) {
                     Ok(counters) => looker.count(counters),
                     Err(RecvTimeoutError::Timeout) => looker.look_if_due(),
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
+                trimming.trim_if_due();
             }
             looker.last();
         };
