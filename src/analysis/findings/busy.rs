@@ -3,7 +3,7 @@
 use crate::analysis::findings::paid::Paid;
 
 /// When a process was in calls, and what it is known by.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Busy {
     pub pid: i32,
     pub rank: Option<i32>,
@@ -15,13 +15,38 @@ pub struct Busy {
     pub paid: Paid,
     /// In which there was a call of any thread.
     intervals: Vec<(i64, i64)>,
+    /// Pauses up to this are no longer known, in ns.
     gap: i64,
+    most: usize,
 }
 
-/// Intervals that are kept of a process.
+/// Intervals that are kept of a process, at most and of each of many, and of all together.
 const INTERVALS_MAX: usize = 1 << 13;
+const INTERVALS_MIN: usize = 1 << 9;
+const ALL_INTERVALS: usize = 1 << 22;
+
+impl Default for Busy {
+    fn default() -> Self {
+        Self::of_many(1)
+    }
+}
 
 impl Busy {
+    /// Of one of so many processes: the more there are, the less is kept of each.
+    pub fn of_many(processes: usize) -> Self {
+        Self {
+            pid: 0,
+            rank: None,
+            first: 0,
+            last: 0,
+            sum: 0,
+            paid: Paid::of_many(processes),
+            intervals: Vec::new(),
+            gap: 0,
+            most: (ALL_INTERVALS / processes.max(1)).clamp(INTERVALS_MIN, INTERVALS_MAX),
+        }
+    }
+
     pub fn add(&mut self, from: i64, to: i64) {
         if self.sum == 0 && self.last == 0 {
             self.first = from;
@@ -33,9 +58,9 @@ impl Busy {
             Some((start, end)) if *start <= from && from <= end.saturating_add(self.gap) => *end = to.max(*end),
             _ => self.intervals.push((from, to)),
         }
-        if self.intervals.len() >= INTERVALS_MAX {
+        if self.intervals.len() >= self.most {
             self.merge();
-            while self.intervals.len() > INTERVALS_MAX / 2 {
+            while self.intervals.len() > self.most / 2 {
                 self.gap = self.gap.max(500).saturating_mul(2);
                 self.merge();
             }
@@ -97,5 +122,29 @@ impl Busy {
         self.merge();
         let union = self.intervals.iter().map(|(from, to)| to.saturating_sub(*from)).fold(0, i64::saturating_add);
         union.min(self.sum).min(self.last.saturating_sub(self.first)).max(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls of 1 ms, each 3 ms after the one before, and a second of pause after each thousand.
+    fn work(mut busy: Busy) -> Busy {
+        const MS: i64 = 1_000_000;
+        for n in 0..4000 {
+            let start = n * 3 * MS + n / 1000 * 1000 * MS;
+            busy.add(start, start + MS);
+        }
+        busy
+    }
+
+    #[test]
+    fn of_many_processes_less_is_kept_and_long_pauses_are_still_known() {
+        let (mut one, mut of_many) = (work(Busy::default()), work(Busy::of_many(64_000)));
+        assert!(one.intervals.len() > INTERVALS_MIN && of_many.intervals.len() <= INTERVALS_MIN);
+        assert_eq!(one.pauses(500_000_000).0, 3);
+        assert_eq!(of_many.pauses(500_000_000).0, 3);
+        assert_eq!((one.wall(), of_many.wall()), (4_000_000_000, 4_000_000_000), "of one thread: the sum");
     }
 }

@@ -286,9 +286,14 @@ impl Groups {
     }
 
     fn busy(&mut self, span: &Span) {
-        let busy = self.processes.entry(span.process_ix).or_default();
+        let busy = self.process(span.process_ix);
         (busy.pid, busy.rank) = (span.pid, span.rank.or(busy.rank));
         busy.add(span.start_ns, span.end_ns());
+    }
+
+    fn process(&mut self, ix: i32) -> &mut Busy {
+        let processes = self.processes.len();
+        self.processes.entry(ix).or_insert_with(|| Busy::of_many(processes))
     }
 
     /// What hooks a rank pays for in a call, and what it waits for other ranks.
@@ -343,7 +348,7 @@ impl Groups {
             return;
         }
         self.all[at].add_sum(row);
-        let busy = self.processes.entry(key.process).or_default();
+        let busy = self.process(key.process);
         (busy.pid, busy.rank) = (row.pid.unwrap_or(busy.pid), row.rank.or(busy.rank));
         if let (Some(first), Some(last)) = (row.first_ns, row.last_ns) {
             busy.add_sum((first, last), row.self_ns);

@@ -5,7 +5,10 @@ use crate::rows::Span;
 
 /// Parts of the run at first, in ns: twice as long whenever a process has too many.
 pub const PART: i64 = 1 << 20;
+/// Parts of a process, at most and of each of many, and of all together.
 const PARTS_MAX: usize = 1 << 10;
+const PARTS_MIN: usize = 1 << 7;
+const ALL_PARTS: usize = 1 << 19;
 
 /// What a process paid and waited for in a part of the run, in ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,11 +38,12 @@ impl Part {
 pub struct Paid {
     pub length: i64,
     pub parts: HashMap<i64, Part>,
+    most: usize,
 }
 
 impl Default for Paid {
     fn default() -> Self {
-        Self { length: PART, parts: HashMap::default() }
+        Self::of_many(1)
     }
 }
 
@@ -49,6 +53,12 @@ fn locks_file(span: &Span) -> bool {
 }
 
 impl Paid {
+    /// Of one of so many processes: the more there are, the longer its parts.
+    pub fn of_many(processes: usize) -> Self {
+        let most = (ALL_PARTS / processes.max(1)).clamp(PARTS_MIN, PARTS_MAX);
+        Self { length: PART, parts: HashMap::default(), most }
+    }
+
     /// A call; `own`: of the program, which has the hooks of all calls inside; `in_mpi`: its own time is spent waiting for ranks.
     pub fn add(&mut self, span: &Span, own: bool, in_mpi: bool) {
         let hooks = if own { span.probe_ns.unwrap_or(0).max(0) } else { 0 };
@@ -62,7 +72,7 @@ impl Paid {
     /// Spreads evenly what is of an interval.
     fn spread(&mut self, (from, to): (i64, i64), all: Part) {
         let lasts = to.saturating_sub(from).max(1);
-        while lasts / self.length >= PARTS_MAX as i64 {
+        while lasts / self.length >= self.most as i64 {
             self.coarsen(self.length.saturating_mul(2));
         }
         let (first, last) = (from.div_euclid(self.length), from.saturating_add(lasts - 1).div_euclid(self.length));
@@ -72,7 +82,7 @@ impl Paid {
             let share = end.saturating_sub(begin) as f64 / lasts as f64;
             self.parts.entry(at).or_default().add(all.times(share));
         }
-        while self.parts.len() > PARTS_MAX {
+        while self.parts.len() > self.most {
             self.coarsen(self.length.saturating_mul(2));
         }
     }
@@ -98,7 +108,7 @@ impl Paid {
         for (at, part) in later.parts {
             self.parts.entry(at).or_default().add(part);
         }
-        while self.parts.len() > PARTS_MAX {
+        while self.parts.len() > self.most {
             self.coarsen(self.length.saturating_mul(2));
         }
     }
