@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::HashMap;
 use crate::analysis::calls::{Bytes, Figures, is_estimated, is_topmost, ratio};
+use crate::analysis::moments::Moments;
 use crate::analysis::trace::losses::Quality;
 use crate::hist::{Histogram, REPORT_BITS, bucket_bounds};
 use crate::rows::{Block, FileRollup, Hist, Span};
@@ -65,49 +66,34 @@ pub struct OpRow {
 /// Durations of recorded calls, nested ones too.
 #[derive(Debug, Clone, Default)]
 pub struct Durations {
-    pub calls: i64,
     pub min: i64,
     pub max: i64,
-    pub mean: f64,
-    /// Sum of squared differences from the mean (Welford).
-    squares: f64,
+    pub moments: Moments,
     hist: Histogram<REPORT_BITS>,
 }
 
 impl Durations {
     pub fn add(&mut self, ns: i64) {
-        self.min = if self.calls == 0 { ns } else { self.min.min(ns) };
-        self.max = if self.calls == 0 { ns } else { self.max.max(ns) };
-        self.calls = self.calls.saturating_add(1);
-        let before = ns as f64 - self.mean;
-        self.mean += before / self.calls as f64;
-        self.squares += before * (ns as f64 - self.mean);
+        self.min = if self.moments.count == 0 { ns } else { self.min.min(ns) };
+        self.max = if self.moments.count == 0 { ns } else { self.max.max(ns) };
+        self.moments.add(ns as f64);
         self.hist.add(ns);
     }
 
     /// Those of other calls, too.
     pub fn merge(&mut self, other: &Self) {
-        if other.calls == 0 {
+        if other.moments.count == 0 {
             return;
         }
-        let (own, others) = (self.calls as f64, other.calls as f64);
-        self.min = if self.calls == 0 { other.min } else { self.min.min(other.min) };
-        self.max = if self.calls == 0 { other.max } else { self.max.max(other.max) };
-        let apart = other.mean - self.mean;
-        self.mean += apart * others / (own + others);
-        self.squares += other.squares + apart * apart * own * others / (own + others);
-        self.calls = self.calls.saturating_add(other.calls);
+        self.min = if self.moments.count == 0 { other.min } else { self.min.min(other.min) };
+        self.max = if self.moments.count == 0 { other.max } else { self.max.max(other.max) };
+        self.moments.merge(&other.moments);
         self.hist.merge(&other.hist);
     }
 
     pub fn quantile(&self, q: f64) -> i64 {
         let value = self.hist.quantile(q).map_or(0, |v| i64::try_from(v).unwrap_or(i64::MAX));
         value.clamp(self.min, self.max.max(self.min))
-    }
-
-    /// The standard deviation of the sample; none of a single call.
-    pub fn deviation(&self) -> Option<f64> {
-        (self.calls > 1).then(|| (self.squares / self.calls.saturating_sub(1) as f64).sqrt())
     }
 }
 
@@ -141,8 +127,12 @@ impl Op {
             moved: data.moved,
             errors: self.figures.errors.saturating_add(self.figures.nested_errors),
             min_ns: self.least.unwrap_or(self.durations.min),
-            mean_ns: if self.summed { inclusive_ns as f64 / recorded.max(1) as f64 } else { self.durations.mean },
-            stddev_ns: self.durations.deviation().filter(|_| !self.summed),
+            mean_ns: if self.summed {
+                inclusive_ns as f64 / recorded.max(1) as f64
+            } else {
+                self.durations.moments.mean
+            },
+            stddev_ns: self.durations.moments.deviation().filter(|_| !self.summed),
             p50_ns: self.durations.quantile(0.5),
             p99_ns: self.durations.quantile(0.99),
             max_ns: self.durations.max,

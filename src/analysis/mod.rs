@@ -12,6 +12,7 @@ pub mod findings;
 mod heavy;
 pub mod layers;
 pub mod lookups;
+mod moments;
 pub mod nesting;
 pub mod only;
 pub mod parallel;

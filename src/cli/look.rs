@@ -34,8 +34,8 @@ pub struct ReportArgs {
     #[arg(long, conflicts_with = "format")]
     json: bool,
     /// Only these sections, or all: run, findings, time, files, functions, ranks, phases, nodes, collectives, aggregators,
-    /// sizes, errors, devices, stacks, speed, slowest, layers, waiting, amplification, composition, lookups, handles, losses,
-    /// coverage
+    /// sizes, errors, devices, stacks, speed, slowest, layers, waiting, amplification, bandwidth, composition, lookups,
+    /// handles, losses, coverage
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = section)]
     section: Vec<Chosen>,
     /// Rows of each table

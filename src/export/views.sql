@@ -464,7 +464,8 @@ CREATE OR REPLACE VIEW v_failed_lookups AS
 -- Bandwidth per file, process and direction in system calls: total, number, max, min, mean, deviation over the calls.
 CREATE OR REPLACE VIEW v_bandwidth AS
   SELECT s.host, s.file_id, any_value(f.path) AS path, s.process_ix, any_value(p.command) AS command, s.kind, sum(bytes) AS bytes,
-         count(*) AS samples, max(bytes * 1e9 / greatest(net_ns, 1)) AS max_bps, min(bytes * 1e9 / greatest(net_ns, 1)) AS min_bps,
+         count(*) AS samples, max(bytes) AS max_bytes, min(bytes) AS min_bytes, avg(bytes) AS mean_bytes,
+         stddev_samp(bytes) AS stddev_bytes, max(bytes * 1e9 / greatest(net_ns, 1)) AS max_bps, min(bytes * 1e9 / greatest(net_ns, 1)) AS min_bps,
          avg(bytes * 1e9 / greatest(net_ns, 1)) AS mean_bps, stddev_samp(bytes * 1e9 / greatest(net_ns, 1)) AS stddev_bps
   FROM spans s LEFT JOIN files f ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
        LEFT JOIN v_commands p ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix

@@ -317,7 +317,7 @@ mod tests {
         let layers = groups.finish();
         let all = &layers[&Layer::Mpiio];
         let others = all.iter().find(|(group, _)| *group == Group::Others).unwrap();
-        assert_eq!((all.len(), others.1.durations.calls), (GROUPS_MAX + 1, 5));
+        assert_eq!((all.len(), others.1.durations.moments.count), (GROUPS_MAX + 1, 5));
     }
 
     #[test]
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!((merged.longest, merged.shortest), (whole.longest, whole.shortest));
         assert_eq!(merged.durations.quantile(0.5), whole.durations.quantile(0.5));
         let close = |a: f64, b: f64| (a - b).abs() < 1e-6 * a.abs();
-        assert!(close(whole.durations.mean, merged.durations.mean));
-        assert!(close(whole.durations.deviation().unwrap(), merged.durations.deviation().unwrap()));
+        assert!(close(whole.durations.moments.mean, merged.durations.moments.mean));
+        assert!(close(whole.durations.moments.deviation().unwrap(), merged.durations.moments.deviation().unwrap()));
     }
 }

@@ -149,8 +149,8 @@ fn weight(metric: Metric, sum: &Sum) -> i64 {
 
 /// The mean duration: of all calls, or of outermost ones that were summed up.
 fn mean(sum: &Sum) -> f64 {
-    if sum.durations.calls > 0 {
-        return sum.durations.mean;
+    if sum.durations.moments.count > 0 {
+        return sum.durations.moments.mean;
     }
     let calls = sum.figures.calls.saturating_sub(sum.figures.estimated_calls);
     sum.figures.inclusive_ns as f64 / calls.max(1) as f64
@@ -165,16 +165,16 @@ fn cells(query: &Query, layer: Layer, sum: &Sum, total: i64) -> Vec<Cell> {
         let (owner, ns) = time.filter(|_| layer != Layer::Block).unzip();
         [ns.map_or(Cell::None, Cell::Ns), owner.map_or(Cell::None, |owner| Cell::Text(owner.name()))]
     };
-    let known = |n: i64| if durations.calls > 0 { Cell::Ns(n) } else { Cell::None };
+    let known = |n: i64| if durations.moments.count > 0 { Cell::Ns(n) } else { Cell::None };
     // By device it is not known how many calls there are without requests.
     let of_calls = query.by != By::Device;
     let if_of_calls = |cell| if of_calls { cell } else { Cell::None };
     match query.metric {
         Metric::Latency => {
             let quantile = |q| known(durations.quantile(q));
-            let (least, mean) = (known(durations.min), known(durations.mean.round() as i64));
+            let (least, mean) = (known(durations.min), known(durations.moments.mean.round() as i64));
             vec![
-                Cell::Count(durations.calls),
+                Cell::Count(durations.moments.count),
                 least,
                 quantile(0.5),
                 quantile(0.95),
@@ -215,7 +215,7 @@ fn cells(query: &Query, layer: Layer, sum: &Sum, total: i64) -> Vec<Cell> {
             vec![every, ns(call.map(|call| call.ns)), owner, ns(call.map(|call| call.start_ns)), id]
         }
         Metric::Avg => {
-            let deviation = durations.deviation().map_or(Cell::None, |ns| Cell::Ns(ns.round() as i64));
+            let deviation = durations.moments.deviation().map_or(Cell::None, |ns| Cell::Ns(ns.round() as i64));
             vec![every, Cell::Ns(mean(sum).round() as i64), deviation]
         }
         Metric::Requests => {

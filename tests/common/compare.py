@@ -230,6 +230,20 @@ for key, ours in our_failed.items():
     for figure in ("calls", "paths", "time_ns"):
         same(f"failed look-up {key} {figure}", ours[figure], sql_failed[key][figure])
 
+# Sizes and rates of calls by process, file and direction. Of --aggregate there are no single calls.
+sql_bandwidth = index(rows("FROM v_bandwidth"), "host", "file_id", "process_ix", "kind")
+our_bandwidth = {
+    (row.get("host", only), row["file_id"], row["process_ix"], row["kind"]): row for row in report["bandwidth"]["rows"]
+}
+same("bandwidths", len(our_bandwidth) + report["bandwidth"]["more"], len(sql_bandwidth))
+for key, ours in our_bandwidth.items():
+    theirs = sql_bandwidth[key]
+    for figure in ("samples", "bytes"):
+        same(f"bandwidth {key} {figure}", ours[figure], theirs[figure])
+    for what, suffix in (("size", "bytes"), ("bps", "bps")):
+        for figure in ("min", "max", "mean", "stddev"):
+            same(f"bandwidth {key} {what} {figure}", ours[what][figure], theirs[f"{figure}_{suffix}"], 1e-6)
+
 # Failed calls by error and directory. Those that were only counted have no rows in SQL.
 # Without a directory nodes are together, here under the name of one of them.
 sql_errors = index(rows("""SELECT if(path LIKE '%/%', host, (SELECT min(host) FROM datasets)) AS host, layer, error,

@@ -5,6 +5,7 @@ use roaring::RoaringBitmap;
 use crate::HashMap;
 use crate::analysis::calls::is_estimated;
 use crate::analysis::findings::busy::Busy;
+use crate::analysis::findings::fold::{fold, folded, heaviest};
 use crate::analysis::findings::group::{BETWEEN, Group, Key, Met, operation_of};
 use crate::analysis::findings::known::Known;
 use crate::analysis::findings::limits::{Limit, Limits};
@@ -20,6 +21,8 @@ const BETWEEN_MAX: i64 = 100_000;
 const BRIEF_MAX: i64 = 10_000_000;
 /// Groups that are kept apart by file; those that come later are one for all files.
 const GROUPS_MAX: usize = 1 << 16;
+/// So many times as many there are in all before those of most processes are folded.
+const ALL_TIMES: usize = 16;
 
 /// A thread that makes calls.
 #[derive(Debug, Clone, Default)]
@@ -64,8 +67,11 @@ pub struct Groups {
     /// Functions of phases by their calls.
     pub phases: HashMap<i64, &'static str>,
     known: Known,
-    /// So many are kept apart by file.
+    /// So many are kept apart by file, and so many there are in all.
     most: usize,
+    most_in_all: usize,
+    /// Processes whose groups are folded.
+    folded: RoaringBitmap,
     full: Limits,
 }
 
@@ -99,8 +105,37 @@ impl Groups {
             phases: HashMap::default(),
             known: Known::default(),
             most,
+            most_in_all: most.saturating_mul(ALL_TIMES),
+            folded: RoaringBitmap::new(),
             full: Limits::default(),
         }
+    }
+
+    /// Folds groups when there are so many in all.
+    #[cfg(test)]
+    pub fn folding_at(most_in_all: usize) -> Self {
+        Self { most_in_all, ..Self::default() }
+    }
+
+    /// Is what is known of one of these processes only a part?
+    pub fn is_folded(&self, mut processes: impl Iterator<Item = i32>) -> bool {
+        processes.any(|ix| self.folds(ix))
+    }
+
+    fn folds(&self, process: i32) -> bool {
+        !self.folded.is_empty() && process >= 0 && self.folded.contains(process as u32)
+    }
+
+    /// Makes room: what comes next is folded, too.
+    fn fold_light(&mut self) {
+        let stays = RoaringBitmap::from_iter(heaviest(&self.all, &self.processes).into_iter().map(|ix| ix as u32));
+        self.folded |=
+            self.processes.keys().filter(|ix| **ix >= 0).map(|ix| *ix as u32).collect::<RoaringBitmap>() - stays;
+        let light = &self.folded;
+        let (index, moved) = fold(&mut self.all, |ix| ix >= 0 && light.contains(ix as u32));
+        self.threads.values_mut().for_each(|thread| thread.group = thread.group.map(|at| moved[at]));
+        self.index = index;
+        self.most_in_all = self.most_in_all.max(self.all.len() * 2);
     }
 
     /// The limits that were reached.
@@ -152,9 +187,9 @@ impl Groups {
         let (all, processes) = (std::mem::take(&mut self.all), std::mem::take(&mut self.processes));
         let (index, accesses) = (std::mem::take(&mut self.index), self.accesses.split());
         let (phases, demoted) = (std::mem::take(&mut self.phases), std::mem::take(&mut self.demoted));
-        let cpus = std::mem::take(&mut self.cpus);
+        let (cpus, folded) = (std::mem::take(&mut self.cpus), self.folded.clone());
         (self.full, self.ends) = (Limits::default(), Ends::limited(self.most.saturating_mul(BLOCKS)));
-        Self { all, processes, index, accesses, demoted, cpus, phases, full, ..Self::limited(self.most) }
+        Self { all, processes, index, accesses, demoted, cpus, phases, folded, full, ..Self::limited(self.most) }
     }
 
     /// Adds the calls of another time.
@@ -167,6 +202,7 @@ impl Groups {
             *self.known.stripes.entry(*size).or_default() |= files;
         }
         self.cpus |= &later.cpus;
+        self.folded |= &later.folded;
         for group in &later.all {
             let at = self.at(group.key);
             self.all[at].merge(group);
@@ -364,6 +400,9 @@ impl Groups {
     }
 
     fn at(&mut self, mut key: Key) -> usize {
+        if self.folds(key.process) {
+            key = folded(key);
+        }
         if let Some(at) = self.index.get(&key) {
             return *at;
         }
@@ -373,6 +412,10 @@ impl Groups {
             self.all[at].mixed = true;
             self.full.reach(Limit::Groups);
             return at;
+        }
+        if self.all.len() >= self.most_in_all {
+            self.fold_light();
+            return self.at(key);
         }
         let at = self.all.len();
         self.all.push(Group::new(key));

@@ -8,6 +8,7 @@
 pub mod busy;
 mod case;
 mod config;
+mod fold;
 mod functions;
 pub mod group;
 mod groups;
@@ -243,6 +244,9 @@ fn pids(source: &mut dyn Source) -> Result<RoaringBitmap> {
     Ok(pids)
 }
 
+/// Why no rule is applied when what is known of the critical lane is only a part.
+const FOLDED: &str = "processes make more kinds of calls than are kept apart";
+
 /// What the rules found, before files have names.
 struct Evaluated {
     groups: Groups,
@@ -259,7 +263,12 @@ impl Evaluated {
         let mut out = Findings::default();
         let mut found: Vec<(&'static Rule, Found)> = Vec::new();
         let (of_layer, limits) = (calls_by_layer(&groups), groups.limits().and(others.limits()));
+        let folded = groups.is_folded(run.lane.processes.keys().copied());
         for rule in RULES {
+            if folded {
+                out.not_evaluated.push(NotEvaluated { rule: rule.id, why: FOLDED.to_owned() });
+                continue;
+            }
             match applies(rule, trace, &|layer| of_layer[layer as usize]) {
                 Applies::Yes => {}
                 Applies::Void => continue,

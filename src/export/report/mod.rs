@@ -41,6 +41,7 @@ pub use crate::analysis::trace::coverage::{LayerCoverage, OpaqueProgram};
 pub use crate::analysis::trace::losses::LossRow;
 pub use crate::analysis::trace::source::{Each, IdKind, Origin, Source};
 pub use crate::analysis::transfers::amplification::{Amplification, Called, Chain, ClassBytes, Step};
+pub use crate::analysis::transfers::bandwidth::{BandwidthRow, Bandwidths, Spread};
 pub use crate::analysis::transfers::composition::Composed;
 pub use crate::analysis::transfers::sizes::SizeRow;
 pub use crate::analysis::utilisation::Utilisation;
@@ -59,7 +60,7 @@ use crate::analysis::{
     parallel::{collectives, phases, ranks},
     speed,
     trace::{clocks, coverage, losses},
-    transfers::{amplification, composition, sizes},
+    transfers::{amplification, bandwidth, composition, sizes},
 };
 use crate::rows::{Block, FileRollup, Span};
 use crate::vocabulary::flag;
@@ -111,6 +112,8 @@ pub struct Report {
     pub ranks: Ranks,
     pub collectives: Vec<CollectiveRow>,
     pub sizes: Vec<SizeRow>,
+    /// System calls that moved bytes, by process, file and direction.
+    pub bandwidth: Bandwidths,
     pub errors: Vec<ErrorRow>,
     pub devices: Vec<DeviceRow>,
 }
@@ -132,6 +135,7 @@ struct Collected {
     meetings: clocks::Meetings,
     collectives: collectives::Collectives,
     sizes: sizes::Sizes,
+    bandwidth: bandwidth::Bandwidth,
     errors: errors::Errors,
     devices: devices::Devices,
     findings: findings::Collect,
@@ -159,6 +163,7 @@ impl Collected {
             meetings: clocks::Meetings::default(),
             collectives: collectives::Collectives::default(),
             sizes: sizes::Sizes::default(),
+            bandwidth: bandwidth::Bandwidth::default(),
             errors: errors::Errors::default(),
             devices: devices::Devices::new(source),
             findings: findings::Collect::new(source)?,
@@ -202,6 +207,7 @@ impl Collected {
         self.phases.span(span, around);
         self.composition.span(span, around);
         self.sizes.span(span);
+        self.bandwidth.span(span);
         self.errors.span(span);
     }
 
@@ -349,6 +355,7 @@ pub fn build_of(source: &mut dyn Source, config: &Config, scope: &Scope) -> Resu
         waiting,
         collectives: all.collectives.finish(source, &quality)?,
         sizes: all.sizes.rows(&quality),
+        bandwidth: all.bandwidth.finish(source, &quality)?,
         errors: all.errors.finish(source, &quality)?,
         devices: all.devices.rows(&quality),
         phases: all.phases.rows(&quality),

@@ -82,7 +82,8 @@ fn stuck(case: &mut Case) -> Vec<Found> {
     let open = case.everywhere(|group| group.stuck >= least);
     let Some(first) = open.iter().max_by_key(|at| case.group(**at).stuck) else { return Vec::new() };
     let (group, since) = (case.group(*first), case.group(*first).stuck);
-    let what = format!("{} {} had not returned for {}", group.key.layer, group.key.op, time(since));
+    let op = if group.key.op.is_empty() { "call" } else { group.key.op };
+    let what = format!("{} {op} had not returned for {}", group.key.layer, time(since));
     vec![Found::without_time(what, open, Severity::Critical)]
 }
 

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 mod devices;
+mod folded;
 mod limits;
 pub mod made;
 mod nodes;

@@ -33,7 +33,7 @@ const fn always(_: &Report) -> bool {
 pub const FINDINGS: &str = "findings";
 
 /// In the order of the report.
-pub const SECTIONS: [Section; 24] = [
+pub const SECTIONS: [Section; 25] = [
     Section {
         name: "run",
         about: "what ran, when, where, and what tracing cost",
@@ -184,6 +184,14 @@ pub const SECTIONS: [Section; 24] = [
         usual: never,
         title: |_| "Amplification: bytes asked for by the program, and what layers below moved for them".to_owned(),
         table: tables::amplification::table,
+        text: None,
+    },
+    Section {
+        name: "bandwidth",
+        about: "size and bandwidth of calls by process and file",
+        usual: never,
+        title: |_| "Bandwidth of system calls that moved bytes, by process and file (v_bandwidth has all)".to_owned(),
+        table: tables::bandwidth::table,
         text: None,
     },
     Section {

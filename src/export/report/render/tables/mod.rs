@@ -1,6 +1,7 @@
 //! Sections that are a table.
 
 pub mod amplification;
+pub mod bandwidth;
 pub mod collectives;
 pub mod composition;
 pub mod devices;

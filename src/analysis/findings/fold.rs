@@ -1,0 +1,55 @@
+//! Fewer groups of calls, where there are very many processes: of those that cannot decide how long the run takes, calls are
+//! grouped by file, layer and kind alone. Rules need no more of them: they ask for functions of the critical lane. Pure.
+
+use crate::HashMap;
+use crate::analysis::findings::busy::Busy;
+use crate::analysis::findings::group::{Group, Key, LIBRARY};
+
+/// Of so many processes the first one stays as it is, and at least so many do.
+const ONE_OF: usize = 32;
+const AT_LEAST: usize = 512;
+
+/// What stays of the key of calls of a folded process.
+pub fn folded(key: Key) -> Key {
+    // The rule on errors names the function.
+    if key.errno != 0 {
+        return key;
+    }
+    Key { called: (key.called.0, ""), op: "", creates: false, ..key }
+}
+
+/// The processes with the most time in calls, less what they waited for other ranks.
+pub fn heaviest(all: &[Group], processes: &HashMap<i32, Busy>) -> Vec<i32> {
+    let mut own: HashMap<i32, i64> = processes.iter().map(|(ix, busy)| (*ix, busy.sum)).collect();
+    for group in all.iter().filter(|group| group.waits()) {
+        let ns = own.entry(group.key.process).or_default();
+        *ns = ns.saturating_sub(group.time[LIBRARY]);
+    }
+    let mut by_time: Vec<(i64, i32)> = own.into_iter().map(|(ix, ns)| (ns, ix)).collect();
+    by_time.sort_unstable_by_key(|(ns, ix)| (std::cmp::Reverse(*ns), *ix));
+    by_time.truncate((by_time.len() / ONE_OF).max(AT_LEAST));
+    by_time.into_iter().map(|(_, ix)| ix).collect()
+}
+
+/// Folds the groups of processes for which that holds; returns where each group has gone to.
+pub fn fold(all: &mut Vec<Group>, folds: impl Fn(i32) -> bool) -> (HashMap<Key, usize>, Vec<usize>) {
+    let mut index = HashMap::<Key, usize>::default();
+    let (mut kept, mut moved) = (Vec::<Group>::new(), Vec::with_capacity(all.len()));
+    for mut group in all.drain(..) {
+        // What has not returned is named, too.
+        if folds(group.key.process) && group.stuck == 0 {
+            group.key = folded(group.key);
+            group.slowest.truncate(1);
+            group.slowest.shrink_to_fit();
+        }
+        let at = *index.entry(group.key).or_insert(kept.len());
+        match kept.get_mut(at) {
+            Some(known) => known.merge(&group),
+            None => kept.push(group),
+        }
+        moved.push(at);
+    }
+    kept.shrink_to_fit();
+    *all = kept;
+    (index, moved)
+}
