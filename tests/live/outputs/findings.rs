@@ -1,5 +1,6 @@
 //! The first part of the report names what is wrong with a real program, and is silent about the same one mended.
 
+use crate::common::device::{Device, run};
 use crate::common::live;
 use crate::common::ways;
 use iotrace_bpf::analysis::findings::rules::RULES;
@@ -102,4 +103,46 @@ fn the_queries_of_all_rules_run() {
     let all: Vec<&str> = RULES.iter().map(|rule| rule.sql).collect();
     let out = with_duckdb().arg("sql").arg(&dataset).arg(all.join(";\n")).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+}
+
+/// The title of what a rule found.
+fn title(dataset: &Path, rule: &str) -> Option<String> {
+    let json: Value = serde_json::from_slice(&report(dataset, &["--json"]).stdout).unwrap();
+    let found = json["findings"].as_array().unwrap().iter().find(|f| f["rule"] == rule)?;
+    Some(found["title"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn another_program_on_the_same_device_is_named() {
+    let work = live::scratch();
+    let device = Device::new(work.path(), "ext4");
+    let file = device.mount.join("file");
+    fs::write(&file, vec![1; 192 << 20]).unwrap();
+    run("sync", &[]);
+    let input = format!("if={}", file.display());
+    let reads = |name: &str| {
+        let into = work.path().join(name);
+        fs::create_dir(&into).unwrap();
+        let command: [std::ffi::OsString; 6] =
+            ["dd", &input, "of=/dev/null", "bs=256K", "iflag=direct", "status=none"].map(Into::into);
+        let traced = live::trace(&into, &[], &command);
+        assert_eq!(traced.code, Some(0), "{}", traced.stderr);
+        traced.dir
+    };
+    let alone = reads("alone");
+    assert_eq!(title(&alone, "interference"), None);
+
+    let mut other = Command::new("fio")
+        .args(["--name=other", "--thread", "--rw=randread", "--bs=1M", "--direct=1", "--time_based", "--runtime=300"])
+        .arg(format!("--filename={}", device.name))
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let before = device.counters()[0];
+    live::until("the other program to read", || device.counters()[0] > before + 100);
+    let beside = reads("beside");
+    let _ = other.kill();
+    let _ = other.wait();
+    let found = title(&beside, "interference").unwrap();
+    assert!(found.starts_with(&format!("process {} moved ", other.id())), "{found}");
 }
