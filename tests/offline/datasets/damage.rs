@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_schema::DataType;
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use iotrace_bpf::replay::Replay;
 use iotrace_bpf::summary::view::{Focus, Screen, Source};
@@ -247,6 +249,39 @@ fn long_paths_in_many_rows_are_read() {
     let dir = copy();
     let paths: Vec<String> = (0..5000).map(|n| format!("/{}/{n}", "a/".repeat(2000))).collect();
     bomb(dir.path(), 1, &StringArray::from(paths), |p| p.set_max_row_group_row_count(Some(65_536)));
+    for reader in READERS {
+        let (output, code) = read(reader, dir.path());
+        assert_eq!(code, Some(0), "{reader:?}");
+        assert!(!output.contains("not readable"), "{reader:?}: {}", &output[..output.len().min(2000)]);
+    }
+}
+
+/// Many short command lines and one long one, as of a linker: what each may be is more than is read, what they are is not.
+#[test]
+fn one_long_command_line_among_many_is_read() {
+    let dir = copy();
+    let part = parts().into_iter().find(|name| name.starts_with("processes")).unwrap();
+    let recorded = fs::File::open(dir.path().join(part)).unwrap();
+    let builder = ParquetRecordBatchReaderBuilder::try_new(recorded).unwrap();
+    let facts = builder.metadata().file_metadata().key_value_metadata().cloned();
+    let batch = builder.build().unwrap().next().unwrap().unwrap();
+    let schema = batch.schema();
+    let at = schema.index_of("cmdline").unwrap();
+    let properties = WriterProperties::builder().set_key_value_metadata(facts).build();
+    let file = fs::File::create(dir.path().join("processes-00009.parquet")).unwrap();
+    let mut writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).unwrap();
+    let with = |words: &[&str]| {
+        let DataType::List(item) = batch.schema().field(at).data_type().clone() else { panic!("cmdline is no list") };
+        let mut line = ListBuilder::new(StringBuilder::new()).with_field(item);
+        line.append_value(words.iter().map(|word| Some(*word)));
+        let mut columns = batch.slice(0, 1).columns().to_vec();
+        columns[at] = Arc::new(line.finish()) as ArrayRef;
+        RecordBatch::try_new(Arc::clone(&schema), columns).unwrap()
+    };
+    writer.write(&with(&["ld", &"o".repeat(100 << 10)])).unwrap();
+    let short = with(&["sh", "-c", "true"]);
+    (0..2000).for_each(|_| writer.write(&short).unwrap());
+    writer.close().unwrap();
     for reader in READERS {
         let (output, code) = read(reader, dir.path());
         assert_eq!(code, Some(0), "{reader:?}");

@@ -27,7 +27,10 @@ pub fn run(tree: &Tree, output: &Path, work: &Path) -> Result<()> {
     let other = String::from_utf8(read(&packages.join(SUMS))?)?;
     let differing: Vec<&str> = sums.lines().filter(|line| !other.lines().any(|other| other == *line)).collect();
     if !differing.is_empty() {
-        bail!("built again, these are not the same:\n  {}", differing.join("\n  "));
+        bail!(
+            "built again, these are not the same (were they built from these sources? cargo xtask dist builds them):\n  {}",
+            differing.join("\n  ")
+        );
     }
     println!("built twice, the same: {} files", sums.lines().count());
 
