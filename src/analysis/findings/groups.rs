@@ -22,7 +22,7 @@ const BRIEF_MAX: i64 = 10_000_000;
 /// Groups that are kept apart by file; those that come later are one for all files.
 const GROUPS_MAX: usize = 1 << 16;
 /// So many times as many there are in all before those of most processes are folded.
-const ALL_TIMES: usize = 16;
+const ALL_TIMES: usize = 4;
 
 /// A thread that makes calls.
 #[derive(Debug, Clone, Default)]
