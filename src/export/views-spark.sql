@@ -532,7 +532,7 @@ WITH datasets_costs AS (
 )
 SELECT
   c.host,
-  c.tracing_ns / NULLIF(l.run_ns, 0) AS share,
+  CASE WHEN l.run_ns > 0 THEN c.tracing_ns / l.run_ns ELSE 0 END AS share,
   c.tracing_ns / 1e9 AS seconds,
   c.hooks_ns / m.calls AS ns_per_call,
   COALESCE(c.held_ns, 0) / 1e9 AS held_seconds

@@ -198,7 +198,7 @@ CREATE OR REPLACE VIEW v_tracing AS
     SELECT host, sum(calls + nested_calls) FROM file_rollup
     WHERE layer <> 'block' AND (calls_error IS NULL OR dur_ns > 0) GROUP BY host),
   made AS (SELECT host, sum(calls) AS calls FROM counted GROUP BY host)
-  SELECT c.host, c.tracing_ns / nullif(l.run_ns, 0) AS share, c.tracing_ns / 1e9 AS seconds, c.hooks_ns / m.calls AS ns_per_call,
+  SELECT c.host, CASE WHEN l.run_ns > 0 THEN c.tracing_ns / l.run_ns ELSE 0 END AS share, c.tracing_ns / 1e9 AS seconds, c.hooks_ns / m.calls AS ns_per_call,
          coalesce(c.held_ns, 0) / 1e9 AS held_seconds
   FROM costs c LEFT JOIN lasted l ON l.host = c.host LEFT JOIN made m ON m.host = c.host
   WHERE c.tracing_ns IS NOT NULL ORDER BY c.host;

@@ -5,7 +5,7 @@ use roaring::RoaringBitmap;
 use crate::HashMap;
 use crate::analysis::calls::is_estimated;
 use crate::analysis::findings::busy::Busy;
-use crate::analysis::findings::fold::{fold, folded, heaviest};
+use crate::analysis::findings::fold::{fold, folded, light};
 use crate::analysis::findings::group::{BETWEEN, Group, Key, Met, operation_of};
 use crate::analysis::findings::known::Known;
 use crate::analysis::findings::limits::{Limit, Limits};
@@ -21,7 +21,7 @@ const BETWEEN_MAX: i64 = 100_000;
 const BRIEF_MAX: i64 = 10_000_000;
 /// Groups that are kept apart by file; those that come later are one for all files.
 const GROUPS_MAX: usize = 1 << 16;
-/// So many times as many there are in all before those of most processes are folded.
+/// So many times as many there are in all before those of most ranks are folded.
 const ALL_TIMES: usize = 4;
 
 /// A thread that makes calls.
@@ -123,16 +123,14 @@ impl Groups {
     }
 
     fn folds(&self, process: i32) -> bool {
-        !self.folded.is_empty() && process >= 0 && self.folded.contains(process as u32)
+        !self.folded.is_empty() && self.folded.contains(process as u32)
     }
 
     /// Makes room: what comes next is folded, too.
     fn fold_light(&mut self) {
-        let stays = RoaringBitmap::from_iter(heaviest(&self.all, &self.processes).into_iter().map(|ix| ix as u32));
-        self.folded |=
-            self.processes.keys().filter(|ix| **ix >= 0).map(|ix| *ix as u32).collect::<RoaringBitmap>() - stays;
-        let light = &self.folded;
-        let (index, moved) = fold(&mut self.all, |ix| ix >= 0 && light.contains(ix as u32));
+        self.folded |= light(&self.all, &self.processes);
+        let is_light = &self.folded;
+        let (index, moved) = fold(&mut self.all, |ix| is_light.contains(ix as u32));
         self.threads.values_mut().for_each(|thread| thread.group = thread.group.map(|at| moved[at]));
         self.index = index;
         self.most_in_all = self.most_in_all.max(self.all.len() * 2);

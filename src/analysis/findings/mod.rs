@@ -245,7 +245,7 @@ fn pids(source: &mut dyn Source) -> Result<RoaringBitmap> {
 }
 
 /// Why no rule is applied when what is known of the critical lane is only a part.
-const FOLDED: &str = "processes make more kinds of calls than are kept apart";
+const FOLDED: &str = "ranks make more kinds of calls than are kept apart";
 
 /// What the rules found, before files have names.
 struct Evaluated {

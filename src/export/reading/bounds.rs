@@ -150,7 +150,9 @@ fn bytes_of(file: &Arc<File>, column: &ColumnChunkMetaData, rows: i64) -> Result
             return Ok(bytes);
         }
         bytes = strings.iter().fold(bytes, |sum, string: &ByteArray| sum.saturating_add(string.len() as i64));
-        (strings.clear(), defined.clear(), repeated.clear());
+        strings.clear();
+        defined.clear();
+        repeated.clear();
     }
 }
 

@@ -72,3 +72,24 @@ fn rules_are_not_applied_where_the_process_that_counts_was_folded() {
     let found = findings_of(collect);
     assert_eq!((found.findings.len(), found.not_evaluated.len()), (0, RULES.len()));
 }
+
+/// A lane of processes without a rank is many of them, and that of a rank the shell around its program, too.
+#[test]
+fn processes_without_a_rank_and_all_of_the_longest_rank_stay() {
+    let groups = |spans: &mut dyn Iterator<Item = Span>| {
+        let mut groups = Groups::folding_at(600);
+        let mut nesting = Nesting::default();
+        for span in spans {
+            let around = nesting.of(&span);
+            groups.span(&span, &around);
+        }
+        groups
+    };
+    let without = groups(&mut (0..700).map(|process| flush(process, 0, 0, 1)));
+    assert!(!without.is_folded(0..700));
+    let program = Span { rank: Some(0), ..flush(0, 0, 0, 1000) };
+    let shell = Span { rank: Some(0), ..flush(700, 0, 0, 1) };
+    let others = (1..700).map(|rank| Span { rank: Some(rank as i32), ..flush(rank, 0, 0, 2) });
+    let of_ranks = groups(&mut [program, shell].into_iter().chain(others));
+    assert!(!of_ranks.is_folded([0, 700].into_iter()) && of_ranks.is_folded(1..700));
+}

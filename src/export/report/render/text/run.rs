@@ -127,7 +127,7 @@ pub fn lines(report: &Report, look: &Look) -> Vec<Line> {
     let h = &report.header;
     let start = h.start.as_deref().map_or_else(String::new, |start| format!("{}, ", escape(start)));
     let end = if h.end_recorded { "" } else { " to the last event (the end was not recorded)" };
-    let host = h.host.as_deref().map_or_else(String::new, |host| format!(" on {}", escape(host)));
+    let host = h.host.as_deref().map_or_else(String::new, |host| format!(" on {}", escape(few(host))));
     let tracing = report
         .tracing
         .as_ref()
@@ -141,6 +141,16 @@ pub fn lines(report: &Report, look: &Look) -> Vec<Line> {
     let more = if chosen { facts(report).split_off(3) } else { special(report) };
     lines.extend(more.into_iter().map(|(name, value)| Line::plain(format!("{name:<9} {value}"))));
     lines
+}
+
+/// The first of many nodes; section `nodes` has all.
+fn few(hosts: &str) -> String {
+    const MANY: usize = 5;
+    let names: Vec<&str> = hosts.split(", ").collect();
+    match names.as_slice() {
+        [first, second, rest @ ..] if names.len() >= MANY => format!("{first}, {second} and {} more", rest.len()),
+        _ => hosts.to_owned(),
+    }
 }
 
 /// What figures are not to be trusted, and why.
@@ -172,4 +182,16 @@ fn reservations(report: &Report) -> Vec<String> {
 fn unrecorded_faults(report: &Report) -> Option<i64> {
     let covered = |layer: &LayerCoverage| layer.layer == Layer::Vfs.name() && layer.attached > 0;
     report.header.major_faults.filter(|n| *n >= MANY_FAULTS && !report.coverage.iter().any(covered))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_nodes_the_first_are_named() {
+        assert_eq!(few("n1"), "n1");
+        assert_eq!(few("n1, n2, n3, n4"), "n1, n2, n3, n4");
+        assert_eq!(few("n1, n2, n3, n4, n5"), "n1, n2 and 3 more");
+    }
 }
