@@ -52,8 +52,9 @@ pub fn fold(all: &mut Vec<Group>, folds: impl Fn(i32) -> bool) -> (HashMap<Key, 
     let (mut kept, mut moved) = (Vec::<Group>::new(), Vec::with_capacity(all.len()));
     for mut group in all.drain(..) {
         // What has not returned is named, too.
-        if folds(group.key.process) && group.stuck == 0 {
-            group.key = folded(group.key);
+        let key = folded(group.key);
+        if folds(group.key.process) && group.stuck == 0 && key != group.key {
+            group.key = key;
             group.slowest.truncate(1);
             group.slowest.shrink_to_fit();
         }

@@ -128,7 +128,12 @@ impl Groups {
 
     /// Makes room: what comes next is folded, too.
     fn fold_light(&mut self) {
-        self.folded |= light(&self.all, &self.processes);
+        let light = light(&self.all, &self.processes);
+        if light.is_subset(&self.folded) {
+            self.most_in_all = self.all.len().saturating_mul(2);
+            return;
+        }
+        self.folded |= light;
         let is_light = &self.folded;
         let (index, moved) = fold(&mut self.all, |ix| is_light.contains(ix as u32));
         self.threads.values_mut().for_each(|thread| thread.group = thread.group.map(|at| moved[at]));
@@ -185,7 +190,8 @@ impl Groups {
         let (all, processes) = (std::mem::take(&mut self.all), std::mem::take(&mut self.processes));
         let (index, accesses) = (std::mem::take(&mut self.index), self.accesses.split());
         let (phases, demoted) = (std::mem::take(&mut self.phases), std::mem::take(&mut self.demoted));
-        let (cpus, folded) = (std::mem::take(&mut self.cpus), self.folded.clone());
+        let (cpus, folded) = (std::mem::take(&mut self.cpus), std::mem::take(&mut self.folded));
+        self.most_in_all = self.most.saturating_mul(ALL_TIMES);
         (self.full, self.ends) = (Limits::default(), Ends::limited(self.most.saturating_mul(BLOCKS)));
         Self { all, processes, index, accesses, demoted, cpus, phases, folded, full, ..Self::limited(self.most) }
     }

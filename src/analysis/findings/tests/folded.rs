@@ -68,6 +68,10 @@ fn rules_are_not_applied_where_the_process_that_counts_was_folded() {
         groups.span(&span, &around);
     }
     assert!(groups.is_folded([599].into_iter()) && !groups.is_folded([0, -1].into_iter()));
+    // What comes next is of another time, and whole.
+    let mut later = groups.clone();
+    let slice = later.split(i64::MAX);
+    assert!(slice.is_folded([599].into_iter()) && !later.is_folded([599].into_iter()));
     let collect = Collect { groups, others: Others::default() };
     let found = findings_of(collect);
     assert_eq!((found.findings.len(), found.not_evaluated.len()), (0, RULES.len()));
@@ -92,4 +96,22 @@ fn processes_without_a_rank_and_all_of_the_longest_rank_stay() {
     let others = (1..700).map(|rank| Span { rank: Some(rank as i32), ..flush(rank, 0, 0, 2) });
     let of_ranks = groups(&mut [program, shell].into_iter().chain(others));
     assert!(!of_ranks.is_folded([0, 700].into_iter()) && of_ranks.is_folded(1..700));
+}
+
+/// Which function it is, groups of a folded rank no longer have.
+#[test]
+fn a_call_of_a_folded_rank_that_has_not_returned_is_found() {
+    let mut groups = Groups::folding_at(600);
+    let mut nesting = Nesting::default();
+    let longest = Span { rank: Some(0), ..flush(0, 0, 0, 30_000) };
+    let others = (1..700_u32).map(|rank| Span { rank: Some(rank as i32), ..flush(rank, 0, 0, 1) });
+    let open = Span { rank: Some(599), flags: flag::UNFINISHED, ..flush(599, 1, 10, 20_000) };
+    let last = Span { rank: Some(700), ..flush(700, 0, 0, 1) };
+    for span in [longest].into_iter().chain(others).chain([last, open]) {
+        let around = nesting.of(&span);
+        groups.span(&span, &around);
+    }
+    let found = findings_of(Collect { groups, others: Others::default() });
+    let stuck: Vec<_> = found.findings.iter().filter(|f| f.rule == "stuck").map(|f| f.title.clone()).collect();
+    assert_eq!(stuck, ["syscall call had not returned for 20.0 s"]);
 }
