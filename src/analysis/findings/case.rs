@@ -164,10 +164,7 @@ impl<'a> Case<'a> {
             return None;
         }
         for at in picked {
-            let group = &mut self.groups.all[*at];
-            for part in parts {
-                group.left[*part] = 0;
-            }
+            self.groups.all[*at].claim(parts);
         }
         Some(seconds)
     }

@@ -186,8 +186,8 @@ pub struct Group {
     /// First byte, and one behind the last one.
     pub extent: Option<(i64, i64)>,
     pub time: Time,
-    /// What no finding has claimed.
-    pub left: Time,
+    /// What no finding has claimed, once one has claimed any of it.
+    unclaimed: Option<Box<Time>>,
     /// The calls with the most time of their own.
     pub slowest: Vec<Slow>,
     /// The file and the path that most calls named, if those are more than half.
@@ -222,7 +222,7 @@ impl Group {
             brief_bytes: 0,
             extent: None,
             time: [0; BETWEEN + 1],
-            left: [0; BETWEEN + 1],
+            unclaimed: None,
             slowest: Vec::new(),
             file: Majority::default(),
             path: Majority::default(),
@@ -358,9 +358,24 @@ impl Group {
         self.paths.len() >= PATHS_MAX
     }
 
+    /// What no finding has claimed, by part. Never negative: what the tracer's hooks took can be a little more than was there.
+    pub fn unclaimed(&self) -> Time {
+        self.unclaimed.as_deref().copied().unwrap_or_else(|| self.time.map(|ns| ns.max(0)))
+    }
+
     /// Time of these parts that no finding has claimed.
     pub fn left(&self, parts: &[usize]) -> i64 {
-        parts.iter().map(|part| self.left[*part]).fold(0, i64::saturating_add)
+        let left = |part: &usize| self.unclaimed.as_ref().map_or_else(|| self.time[*part].max(0), |left| left[*part]);
+        parts.iter().map(left).fold(0, i64::saturating_add)
+    }
+
+    /// A finding claims what is left of these parts.
+    pub fn claim(&mut self, parts: &[usize]) {
+        let mut left = self.unclaimed();
+        for part in parts {
+            left[*part] = 0;
+        }
+        self.unclaimed = Some(Box::new(left));
     }
 
     /// Has a finding claimed these parts of it?

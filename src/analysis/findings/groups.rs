@@ -422,6 +422,10 @@ impl Groups {
             return self.at(key);
         }
         let at = self.all.len();
+        if at == self.all.capacity() {
+            // By a quarter, not to twice as many: there can be a million.
+            self.all.reserve_exact((at / 4).max(64));
+        }
         self.all.push(Group::new(key));
         self.index.insert(key, at);
         at

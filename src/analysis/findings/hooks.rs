@@ -80,6 +80,5 @@ fn reduce(groups: &mut Groups, lane: &Lane, (part, ns): (usize, i64), wanted: im
     let remains = (1.0 - ns as f64 / all).max(0.0);
     for group in groups.all.iter_mut().filter(|group| picked(group)) {
         group.time[part] = (group.time[part].max(0) as f64 * remains) as i64;
-        group.left[part] = group.time[part];
     }
 }

@@ -101,12 +101,3 @@ pub fn limit(lane: &mut Lane, groups: &Groups, run_ns: i64) {
         lane.processes.values_mut().for_each(|scale| *scale *= most / all);
     }
 }
-
-/// Makes all time claimable.
-pub fn open(groups: &mut Groups) {
-    for group in &mut groups.all {
-        group.left = group.time;
-        // Never negative: what the tracer's hooks took can be a little more than was there.
-        group.left.iter_mut().for_each(|ns| *ns = (*ns).max(0));
-    }
-}

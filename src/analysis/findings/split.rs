@@ -48,7 +48,6 @@ pub struct Split {
 impl Split {
     /// Of calls, requests and the pids of traced processes.
     pub(super) fn of(mut groups: Groups, (others, pids): (&Others, &RoaringBitmap), trace: &Trace<'_>) -> Self {
-        lanes::open(&mut groups);
         let mut beside = lanes::all(&mut groups);
         let (own, mut lane) = lanes::critical(&mut beside);
         let cpus = (groups.cpus.len() as usize).saturating_mul(trace.nodes.max(1));
@@ -80,7 +79,7 @@ impl Split {
             }
             for group in by_process.get(process).into_iter().flatten() {
                 let (mut parts, scale) = ([0.0; BETWEEN], lanes::seconds(lane, group, 1_000_000_000));
-                for (seconds, ns) in parts.iter_mut().zip(group.left) {
+                for (seconds, ns) in parts.iter_mut().zip(group.unclaimed()) {
                     *seconds = lanes::seconds(lane, group, ns);
                 }
                 out.portions.push(Portion { group, parts, scale });

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::HashMap;
 use crate::analysis::calls::{Figures, Sums, asked, is_data, is_file_access};
@@ -63,10 +63,41 @@ pub struct RankRow {
     /// Time in the calls that the program itself made, and bytes that they moved.
     pub own_ns: i64,
     pub own_bytes: i64,
-    pub exclusive_ns: BTreeMap<&'static str, i64>,
+    pub exclusive_ns: ByLayer,
     /// From the start of its first process to the end of its last one, within the trace.
     pub wall_ns: i64,
     pub complete: bool,
+}
+
+/// Time by layer, in ns: no allocation, because there can be very many processes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ByLayer([i64; LAYERS.len()]);
+
+impl ByLayer {
+    fn add(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, ns)| *sum = sum.saturating_add(ns));
+    }
+
+    /// Of layers that have any.
+    pub fn iter(&self) -> impl Iterator<Item = (Layer, i64)> {
+        LAYERS.into_iter().zip(self.0).filter(|(_, ns)| *ns != 0)
+    }
+
+    pub fn get(&self, layer: Layer) -> Option<i64> {
+        Some(self.0[layer as usize]).filter(|ns| *ns != 0)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+}
+
+/// As an object, in the order of names.
+impl Serialize for ByLayer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let by_name: BTreeMap<&str, i64> = self.iter().map(|(layer, ns)| (layer.name(), ns)).collect();
+        by_name.serialize(serializer)
+    }
 }
 
 /// How unevenly time is spread over ranks.
@@ -92,11 +123,19 @@ struct OfProcess {
     rank: Option<i32>,
     asked: [i64; 2],
     /// Calls that the program made itself, and those of library layers among them.
-    own: Figures,
+    own: Sums,
     library_ns: i64,
     /// System calls.
-    system: Figures,
-    exclusive: [i64; LAYERS.len()],
+    system: Sums,
+    exclusive: ByLayer,
+}
+
+/// What the table of processes has of one.
+struct Known {
+    rank: Option<i32>,
+    exe: Option<String>,
+    /// From its start to its end.
+    life: [i64; 2],
 }
 
 /// Sums up by process; memory grows with the number of processes.
@@ -115,15 +154,15 @@ impl ByProcess {
         let process = self.0.entry(span.process_ix).or_default();
         process.pid = span.pid;
         process.rank = span.rank.or(process.rank);
-        add(&mut process.exclusive[span.layer as usize], span.self_ns);
+        add(&mut process.exclusive.0[span.layer as usize], span.self_ns);
         if around.is_own(span) {
-            process.own.merge(&Figures::of_call(span));
+            process.own.merge(&Figures::of_call(span).sums());
             if span.layer.is_library() {
                 add(&mut process.library_ns, span.inclusive_ns());
             }
         }
         if span.layer == Layer::Syscall {
-            process.system.merge(&Figures::of(span));
+            process.system.merge(&Figures::of(span).sums());
         }
     }
 
@@ -133,9 +172,9 @@ impl ByProcess {
         let process = self.0.entry(ix).or_default();
         process.pid = row.pid.unwrap_or(process.pid);
         process.rank = row.rank.or(process.rank);
-        add(&mut process.exclusive[row.layer as usize], row.self_ns);
+        add(&mut process.exclusive.0[row.layer as usize], row.self_ns);
         if row.layer == Layer::Syscall {
-            process.system.merge(&Figures::of_sum(row));
+            process.system.merge(&Figures::of_sum(row).sums());
         }
         // As in `amplification`.
         if row.calls_error.is_some() && is_data(row.kind) {
@@ -153,40 +192,39 @@ impl ByProcess {
     /// Ranks in order, then processes without a rank; and how many processes there are.
     /// Processes whose end was not seen were there until the last row at least.
     pub fn finish(self, source: &mut dyn Source, quality: &Quality, last_ns: i64) -> Result<(Ranks, usize)> {
-        let mut known = HashMap::<i32, (Option<i32>, Option<String>)>::default();
-        let mut lives = HashMap::<i32, [i64; 2]>::default();
+        let mut known = HashMap::<i32, Known>::default();
         let mut all = self.0;
         source.processes(&mut |p: &Process| {
-            known.insert(p.process_ix, (p.rank, p.exe.clone()));
-            lives.insert(p.process_ix, [p.start_ns.max(0), p.end_ns.unwrap_or(last_ns)]);
+            let life = [p.start_ns.max(0), p.end_ns.unwrap_or(last_ns)];
+            known.insert(p.process_ix, Known { rank: p.rank, exe: p.exe.clone(), life });
             all.entry(p.process_ix).or_default().pid = p.pid;
             Ok(())
         })?;
         let processes = all.len();
-        let mut ordered: Vec<_> = all.into_iter().collect();
-        ordered.sort_by_key(|(ix, _)| *ix);
-        let mut rows = BTreeMap::<(bool, i32), RankRow>::new();
-        let mut spans = BTreeMap::<(bool, i32), [i64; 2]>::new();
-        for (ix, process) in ordered {
-            let (rank, exe) = match known.remove(&ix) {
-                Some((rank, exe)) => (rank.or(process.rank), exe),
-                None => (process.rank, None),
-            };
-            let row =
-                rows.entry((rank.is_none(), rank.unwrap_or(ix))).or_insert_with(|| RankRow::new(rank, exe, quality));
-            row.add(&process);
-            if let Some([start, end]) = lives.get(&ix) {
-                let life = spans.entry((rank.is_none(), rank.unwrap_or(ix))).or_insert([*start, *end]);
-                *life = [life[0].min(*start), life[1].max(*end)];
-                row.wall_ns = life[1].saturating_sub(life[0]).max(0);
+        let rank = |ix: &i32, process: &OfProcess| known.get(ix).and_then(|known| known.rank).or(process.rank);
+        let order = |(ix, process): (&i32, &OfProcess)| {
+            let rank = rank(ix, process);
+            (rank.is_none(), rank.unwrap_or(*ix), *ix)
+        };
+        let mut ordered: Vec<(bool, i32, i32)> = all.iter().map(order).collect();
+        ordered.sort_unstable();
+        let mut rows: Vec<RankRow> = Vec::new();
+        for alike in ordered.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let rank = (!alike[0].0).then_some(alike[0].1);
+            let exe = known.get_mut(&alike[0].2).and_then(|first| first.exe.take());
+            let mut row = RankRow::new(rank, exe, quality);
+            let of_row = || alike.iter().map(|(_, _, ix)| *ix);
+            of_row().filter_map(|ix| all.get(&ix)).for_each(|process| row.add(process));
+            let lives = of_row().filter_map(|ix| known.get(&ix)).map(|known| known.life);
+            let life = lives.reduce(|all, one| [all[0].min(one[0]), all[1].max(one[1])]);
+            row.wall_ns = life.map_or(0, |[start, end]| end.saturating_sub(start).max(0));
+            for origin in of_row().filter_map(|ix| source.origin(IdKind::Process, i64::from(ix))) {
+                if !row.hosts.iter().any(|host| host == origin.host) {
+                    row.hosts.push(origin.host.to_owned());
+                }
             }
-            if let Some(origin) = source.origin(IdKind::Process, i64::from(ix))
-                && !row.hosts.iter().any(|host| host == origin.host)
-            {
-                row.hosts.push(origin.host.to_owned());
-            }
+            rows.push(row);
         }
-        let rows: Vec<_> = rows.into_values().collect();
         let (imbalance, share) = (imbalance(&rows), Share::of(&rows));
         Ok((Ranks { rows, imbalance, share }, processes))
     }
@@ -248,7 +286,7 @@ impl RankRow {
             library_ns: 0,
             own_ns: 0,
             own_bytes: 0,
-            exclusive_ns: BTreeMap::new(),
+            exclusive_ns: ByLayer::default(),
             wall_ns: 0,
             complete: quality.all(),
         }
@@ -257,11 +295,11 @@ impl RankRow {
     /// Time in I/O calls, and in MPI communication inside them. Phases are application code.
     fn in_calls(&self) -> [i64; 2] {
         self.exclusive_ns.iter().fold([0, 0], |[io, mpi], (layer, ns)| {
-            let ns = (*ns).max(0);
-            match Layer::parse(layer) {
-                Some(Layer::Mpi) => [io, mpi.saturating_add(ns)],
-                Some(Layer::App | Layer::Block) | None => [io, mpi],
-                Some(_) => [io.saturating_add(ns), mpi],
+            let ns = ns.max(0);
+            match layer {
+                Layer::Mpi => [io, mpi.saturating_add(ns)],
+                Layer::App | Layer::Block => [io, mpi],
+                _ => [io.saturating_add(ns), mpi],
             }
         })
     }
@@ -271,15 +309,12 @@ impl RankRow {
         self.calls += process.own.calls;
         add(&mut self.asked_read, process.asked[0]);
         add(&mut self.asked_written, process.asked[1]);
-        let system = process.system.sums();
-        add(&mut self.syscall_read, system.bytes_read);
-        add(&mut self.syscall_written, system.bytes_written);
+        add(&mut self.syscall_read, process.system.bytes_read);
+        add(&mut self.syscall_written, process.system.bytes_written);
         add(&mut self.library_ns, process.library_ns);
-        add(&mut self.own_ns, process.own.inclusive_ns);
-        add(&mut self.own_bytes, process.own.bytes());
-        for (layer, ns) in LAYERS.iter().zip(process.exclusive).filter(|(_, ns)| *ns != 0) {
-            add(self.exclusive_ns.entry(layer.name()).or_default(), ns);
-        }
+        add(&mut self.own_ns, process.own.dur_ns);
+        add(&mut self.own_bytes, process.own.bytes_read.saturating_add(process.own.bytes_written));
+        self.exclusive_ns.add(&process.exclusive);
     }
 }
 
@@ -388,7 +423,7 @@ fn imbalance(rows: &[RankRow]) -> Vec<Imbalance> {
     let bytes = spread(&|row| row.own_bytes).map(|bytes| bytes.max_to_mean());
     let all = spread(&|row| row.own_ns).map(|time| row("all", time, bytes));
     let of_layer = |layer: Layer| {
-        let time = spread(&|row| row.exclusive_ns.get(layer.name()).copied().unwrap_or(0))?;
+        let time = spread(&|row| row.exclusive_ns.get(layer).unwrap_or(0))?;
         Some(row(layer.name(), time, None))
     };
     all.into_iter().chain(LAYERS.into_iter().filter_map(of_layer)).collect()

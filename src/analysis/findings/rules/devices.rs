@@ -62,8 +62,8 @@ pub const OWN_WRITE_BACK: Rule = Rule {
 fn own_write_back(case: &mut Case) -> Vec<Found> {
     let seen = case.run.own_write_back;
     let requests = case.threshold("requests");
-    let reads =
-        case.pick(|group| group.key.layer == Layer::Syscall && group.key.kind == Kind::Read && group.left[DEVICE] > 0);
+    let reads = case
+        .pick(|group| group.key.layer == Layer::Syscall && group.key.kind == Kind::Read && group.left(&[DEVICE]) > 0);
     let parts = [DEVQUEUE, DEVICE];
     let (waited, all) = (case.seconds(&reads, &parts), case.seconds(&reads, &IN_CALLS));
     if (seen.beside.0.min(seen.alone.0) as f64) < requests

@@ -109,7 +109,7 @@ fn cpu_wait(case: &mut Case) -> Vec<Found> {
         return Vec::new();
     }
     let what = format!("system calls waited for a CPU, {} of their time", percent(waited / all));
-    let most: Vec<usize> = calls.into_iter().filter(|at| case.group(*at).left[RUNQ] > 0).collect();
+    let most: Vec<usize> = calls.into_iter().filter(|at| case.group(*at).left(&[RUNQ]) > 0).collect();
     // Between its calls the program may have waited for one, too, which is not recorded: at most as large a part of that
     // time, and not longer than in its calls.
     let between = (case.run.wall - case.run.lane.busy as f64 / 1e9 - case.run.tracing).max(0.0) * waited / all;
@@ -139,7 +139,7 @@ pub const LOCK_WAIT: Rule = Rule {
 fn lock_wait(case: &mut Case) -> Vec<Found> {
     let large = case.threshold("bytes");
     let small = |group: &Group| !is_transfer(group.key.kind) || group.sized == 0 || group.mean_size() < large;
-    let calls = case.pick(|group| group.key.layer == Layer::Syscall && group.left[LOCK] > 0 && small(group));
+    let calls = case.pick(|group| group.key.layer == Layer::Syscall && group.left(&[LOCK]) > 0 && small(group));
     let (waited, all) = (case.seconds(&calls, &[LOCK]), case.seconds(&calls, &IN_CALLS));
     if waited < case.threshold("share") * all {
         return Vec::new();
@@ -194,7 +194,7 @@ pub const DIRTY_THROTTLING: Rule = Rule {
 
 /// Pages count for the limit whoever made them dirty.
 fn dirty_throttling(case: &mut Case) -> Vec<Found> {
-    let calls = case.pick(|group| group.key.layer == Layer::Syscall && group.left[THROTTLE] > 0);
+    let calls = case.pick(|group| group.key.layer == Layer::Syscall && group.left(&[THROTTLE]) > 0);
     let (paused, all) = (case.seconds(&calls, &[THROTTLE]), case.seconds(&calls, &IN_CALLS));
     if paused < case.threshold("share") * all {
         return Vec::new();
@@ -237,7 +237,7 @@ fn interference(case: &mut Case) -> Vec<Found> {
     let calls = case.pick(|group| {
         group.key.layer == Layer::Syscall
             && matches!(group.key.kind, Kind::Read | Kind::Write)
-            && group.left[DEVICE] > 0
+            && group.left(&[DEVICE]) > 0
     });
     let parts = [DEVQUEUE, DEVICE];
     let (waited, all) = (case.seconds(&calls, &parts), case.seconds(&calls, &IN_CALLS));

@@ -17,13 +17,13 @@ pub fn title(report: &Report) -> String {
 }
 
 fn total(row: &RankRow) -> i64 {
-    row.exclusive_ns.values().fold(0, |sum, ns| sum.saturating_add(*ns))
+    row.exclusive_ns.iter().fold(0, |sum, (_, ns)| sum.saturating_add(ns))
 }
 
 pub fn table(report: &Report) -> Table {
     let rows = &report.ranks.rows;
     let used: Vec<_> =
-        LAYERS.iter().map(|l| l.name()).filter(|l| rows.iter().any(|r| r.exclusive_ns.contains_key(l))).collect();
+        LAYERS.into_iter().filter(|layer| rows.iter().any(|r| r.exclusive_ns.get(*layer).is_some())).collect();
     let mut head = vec![
         Column::number("rank", "rank", 0),
         Column::name("node", "node", 1),
@@ -36,7 +36,7 @@ pub fn table(report: &Report) -> Table {
         Column::number("written", "written", 3),
         Column::number("library_ns", "in libraries", 7),
     ];
-    head.extend(used.iter().map(|layer| Column::number(layer, layer, 5)));
+    head.extend(used.iter().map(|layer| Column::number(layer.name(), layer.name(), 5)));
     head.push(Column::path("program", "program"));
     let mut shown: Vec<&RankRow> = rows.iter().collect();
     if shown.len() > RANKS {
@@ -62,7 +62,7 @@ pub fn table(report: &Report) -> Table {
             of(Value::Bytes(r.syscall_written)),
             own(Value::Ns(r.library_ns)),
         ];
-        cells.extend(used.iter().map(|l| of(r.exclusive_ns.get(l).map_or(Value::Empty, |ns| Value::Ns(*ns)))));
+        cells.extend(used.iter().map(|l| of(r.exclusive_ns.get(*l).map_or(Value::Empty, Value::Ns))));
         cells.push(Cell::of(r.exe.clone(), Value::Path));
         cells
     };
