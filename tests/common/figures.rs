@@ -123,7 +123,7 @@ impl Compared<'_> {
         for row in &self.report.ranks.rows {
             let of = reported.entry(row.rank).or_default();
             (of.0, of.1, of.2) = (of.0 + row.calls, of.1 + row.own_ns, of.2 + row.own_bytes);
-            row.exclusive_ns.iter().for_each(|(layer, ns)| *of.3.entry(layer).or_default() += ns);
+            row.exclusive_ns.iter().for_each(|(layer, ns)| *of.3.entry(layer.name()).or_default() += ns);
         }
         let seen = grouped(&shown.processes.rows, Grouping::Rank).into_iter().map(|row| {
             let exclusive: BTreeMap<_, _> = row.self_by_layer.iter().map(|(layer, ns)| (layer.name(), *ns)).collect();

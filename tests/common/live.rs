@@ -6,6 +6,7 @@ use iotrace_bpf::rows::{
     Span, Thread,
 };
 use iotrace_bpf::vocabulary::Layer;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs;
@@ -61,6 +62,7 @@ pub fn datasets(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// A recorded command and what came of it.
+#[derive(Serialize, Deserialize)]
 pub struct Traced {
     /// The dataset.
     pub dir: PathBuf,

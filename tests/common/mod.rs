@@ -16,6 +16,7 @@ pub mod pane;
 pub mod peak;
 pub mod programs;
 pub mod prometheus;
+pub mod recording;
 pub mod sql;
 pub mod strace;
 pub mod tmpfs;

@@ -15,20 +15,28 @@ pub fn python() -> PathBuf {
     python
 }
 
-/// Names the directory that keeps datasets to be compared later: on an emulated processor the queries take minutes.
+/// Names the directory that keeps datasets to be compared later: on an emulated processor the queries take minutes, and live
+/// tests wait for each other.
 const COMPARE_LATER: &str = "IOTRACE_TEST_COMPARE_LATER";
 
 /// Runs every view of the dataset's `views.sql` and compares their figures with the report's: calls, times, bytes
 /// and errors exactly, percentiles within the documented error of the histogram. Then those of dashboard and metrics.
-/// In the virtual machines of `cargo xtask vm` the dataset is kept, and the host compares it.
+/// In `cargo xtask test` and the virtual machines of `cargo xtask vm` the dataset is kept, and compared by these.
 pub fn compare(dir: &Path) {
     let Some(kept) = std::env::var_os(COMPARE_LATER) else { return compare_now(dir) };
-    let copy = tempfile::Builder::new().prefix("dataset-").tempdir_in(kept).unwrap().keep();
-    let out = Command::new("cp").arg("-R").arg(dir).arg(copy).output().unwrap();
+    let test = std::thread::current().name().unwrap_or("test").replace("::", ".");
+    let copy = tempfile::Builder::new().prefix(&format!("{test}-")).tempdir_in(&kept).unwrap().keep();
+    let out = Command::new("cp").arg("-R").arg(dir).arg(&copy).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    // What is there under this name is complete.
+    std::fs::rename(&copy, copy.with_extension(COMPLETE)).unwrap();
 }
 
-fn compare_now(dir: &Path) {
+/// Of a dataset that was kept.
+const COMPLETE: &str = "kept";
+
+/// The same at once.
+pub fn compare_now(dir: &Path) {
     figures::agree(dir);
     let mut json = Vec::new();
     report::run(dir, true, &mut json).unwrap();
@@ -43,8 +51,10 @@ fn compare_now(dir: &Path) {
 
 /// Compares the datasets that were kept in a directory.
 pub fn compare_kept(kept: &Path) {
-    let datasets = std::fs::read_dir(kept).unwrap().flat_map(|copy| std::fs::read_dir(copy.unwrap().path()).unwrap());
-    let datasets: Vec<PathBuf> = datasets.map(|dataset| dataset.unwrap().path()).collect();
+    let copies = std::fs::read_dir(kept).unwrap().map(|copy| copy.unwrap().path());
+    let copies = copies.filter(|copy| copy.extension().is_some_and(|extension| extension == COMPLETE));
+    let datasets: Vec<PathBuf> =
+        copies.flat_map(|copy| std::fs::read_dir(copy).unwrap()).map(|dataset| dataset.unwrap().path()).collect();
     assert!(!datasets.is_empty(), "no dataset was kept in {}", kept.display());
     for dataset in datasets {
         compare_now(&dataset);

@@ -8,6 +8,7 @@ mod cases;
 mod demo;
 mod dist;
 mod fuzz;
+mod kept;
 mod lint;
 #[path = "../../tests/common/programs.rs"]
 #[allow(dead_code, reason = "tests need more of it")]

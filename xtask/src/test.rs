@@ -1,12 +1,12 @@
 //! Runs every test with `cargo nextest`, or with `cargo test` where that is not installed.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use crate::vm::doc;
-use crate::{Tree, fuzz, setup, shell, speedscope, venv};
+use crate::{Tree, fuzz, kept, setup, shell, speedscope, venv};
 
 /// Names the file in which live tests note how each layer was probed (tests/common/live.rs).
 const NOTES: &str = "IOTRACE_TEST_TIERS";
@@ -28,7 +28,7 @@ pub fn run(tree: &Tree, no_live: bool, args: &[String]) -> Result<()> {
     let notes = tree.target.join("live.tiers");
     let _ = fs::remove_file(&notes);
     if shell::which("cargo-nextest").is_some() {
-        nextest(no_live, args, &notes)?;
+        nextest(tree, no_live, args, &notes)?;
     } else {
         cargo_test(no_live, args, &notes)?;
     }
@@ -41,14 +41,26 @@ pub fn run(tree: &Tree, no_live: bool, args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// One run; `.config/nextest.toml` keeps live tests from running beside each other.
-fn nextest(no_live: bool, args: &[String], notes: &Path) -> Result<()> {
+/// One run; `.config/nextest.toml` keeps live tests from running beside each other. Their datasets are compared with SQL
+/// meanwhile.
+fn nextest(tree: &Tree, no_live: bool, args: &[String], notes: &Path) -> Result<()> {
     let mut command = Command::new("cargo");
     command.env(NOTES, notes).args(["nextest", "run", "--workspace", "--exclude", fuzz::PACKAGE, "--all-targets"]);
     if no_live {
         command.args(["--filterset", "not binary(live)"]);
+        return shell::run(command.args(args));
     }
-    shell::run(command.args(args))
+    let dir = tree.target.join("kept");
+    if dir.exists() {
+        fs::remove_dir_all(&dir).with_context(|| format!("cannot remove {}", dir.display()))?;
+    }
+    fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let run = || shell::run(command.env(kept::LATER, &dir).args(args));
+    let (result, differences) = kept::beside(&kept::program()?, &dir, run)?;
+    if !differences.is_empty() {
+        bail!("datasets of live tests differ from SQL:\n{}", differences.join("\n"));
+    }
+    result
 }
 
 /// Two runs, because only one of them may use threads.

@@ -1,6 +1,7 @@
 //! HDF5 as programs use it: every function, the bytes and shapes of every object, with MPI and without, old and new.
 
 use crate::common::live::{self, Data};
+use crate::common::recording::Recording;
 use crate::common::{programs, sql, ways};
 use iotrace_bpf::catalog::{self, Family};
 use iotrace_bpf::rows::{Object, Span};
@@ -9,10 +10,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
-use tempfile::TempDir;
 
 type Counts = BTreeMap<String, i64>;
 
@@ -226,22 +226,24 @@ const RANKS: i32 = 3;
 
 /// A run of `hdf5_mix` and its trace.
 struct Mix {
-    work: TempDir,
+    work: PathBuf,
     traced: live::Traced,
     data: Data,
     ranks: i32,
 }
 
 fn mix(ranks: i32) -> Mix {
-    let work = live::scratch();
-    let out = Command::new(programs::build("hdf5_mix")).arg(work.path()).arg("before").output().unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let program = programs::build(if ranks == 1 { "hdf5_mix" } else { "hdf5_mix_mpi" });
-    let number = ranks.to_string();
-    let mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", &number].map(OsStr::new);
-    let command = [program.as_os_str(), work.path().as_os_str()];
-    let command = [if ranks == 1 { &[] } else { &mpirun[..] }, &command].concat();
-    let traced = live::trace(work.path(), EVERY, &command);
+    let record = |work: &Path| {
+        let out = Command::new(programs::build("hdf5_mix")).arg(work).arg("before").output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let program = programs::build(if ranks == 1 { "hdf5_mix" } else { "hdf5_mix_mpi" });
+        let number = ranks.to_string();
+        let mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", &number].map(OsStr::new);
+        let command = [program.as_os_str(), work.as_os_str()];
+        let command = [if ranks == 1 { &[] } else { &mpirun[..] }, &command].concat();
+        live::trace(work, EVERY, &command)
+    };
+    let Recording { work, traced, .. } = Recording::shared(&format!("hdf5_mix_of_{ranks}"), record);
     let data = traced.data();
     Mix { work, traced, data, ranks }
 }
@@ -253,14 +255,14 @@ impl Mix {
     fn each_rank(&self, check: impl Fn(&Data, i64, &Value)) {
         assert_eq!(self.data.losses, []);
         for rank in 0..self.ranks {
-            let truth = fs::read(self.work.path().join(format!("truth.{rank}.json"))).unwrap();
+            let truth = fs::read(self.work.join(format!("truth.{rank}.json"))).unwrap();
             let truth: Value = serde_json::from_slice(&truth).unwrap();
             check(&self.data, truth["pid"].as_i64().unwrap(), &truth);
         }
     }
 
     fn file(&self, name: &str) -> std::path::PathBuf {
-        self.work.path().join(name)
+        self.work.join(name)
     }
 }
 

@@ -1,6 +1,7 @@
 //! A parallel program through every layer: HDF5, MPI-IO, C standard I/O, system calls and the disk, rank by rank.
 
 use crate::common::live::{self, Data, Traced};
+use crate::common::recording::Recording;
 use crate::common::{programs, sql};
 use iotrace_bpf::rows::{Handle, Span};
 use iotrace_bpf::vocabulary::{Kind, Layer};
@@ -9,12 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use tempfile::TempDir;
 
 const RANKS: i32 = 4;
 
 struct Demo {
-    _work: TempDir,
     out: PathBuf,
     traced: Traced,
     data: Data,
@@ -22,15 +21,14 @@ struct Demo {
 
 /// One run serves all tests of this file.
 static DEMO: LazyLock<Demo> = LazyLock::new(|| {
-    let work = live::scratch();
-    let out = work.path().join("out");
-    let program = programs::build("demo");
-    let ranks = RANKS.to_string();
-    let mpirun = programs::openmpi("mpirun");
-    let mpirun = [&mpirun, "--allow-run-as-root", "--oversubscribe", "-np", &ranks].map(Path::new);
-    let traced = live::trace(work.path(), &[], &[&mpirun[..], &[program.as_path(), &out]].concat());
+    let record = |work: &Path| {
+        let (program, ranks, mpirun) = (programs::build("demo"), RANKS.to_string(), programs::openmpi("mpirun"));
+        let mpirun = [&mpirun, "--allow-run-as-root", "--oversubscribe", "-np", &ranks].map(Path::new);
+        live::trace(work, &[], &[&mpirun[..], &[program.as_path(), &work.join("out")]].concat())
+    };
+    let Recording { work, traced, .. } = Recording::shared("demo_of_4_ranks", record);
     let data = traced.data();
-    Demo { _work: work, out, traced, data }
+    Demo { out: work.join("out"), traced, data }
 });
 
 fn truth(rank: i32) -> Value {

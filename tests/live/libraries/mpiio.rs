@@ -1,7 +1,8 @@
 //! MPI-IO by three libraries and both implementations: every function, its bytes, hints, communicators, collective ids and
 //! the communication below it.
 
-use crate::common::live::{self, Data};
+use crate::common::live::{self, Data, Traced};
+use crate::common::recording::Recording;
 use crate::common::{programs, sql};
 use iotrace_bpf::rows::{Handle, Span};
 use iotrace_bpf::vocabulary::{Kind, Layer, flag};
@@ -10,13 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use tempfile::TempDir;
 
 const RANKS: i32 = 4;
 
 struct Run {
     name: &'static str,
-    _work: TempDir,
+    _recording: Recording,
     out: PathBuf,
     dataset: PathBuf,
     data: Data,
@@ -37,21 +37,20 @@ fn mpich(ranks: i32) -> Vec<String> {
 }
 
 /// Traces a program that leaves its truth in a directory, its first argument.
-fn run(name: &'static str, launcher: &[String], program: &str, more: &[&str]) -> Run {
-    run_with(name, &[], launcher, program, more)
-}
-
-fn run_with(name: &'static str, options: &[&str], launcher: &[String], program: &str, more: &[&str]) -> Run {
-    let work = live::scratch();
-    let out = work.path().join("out");
+fn record(work: &Path, options: &[&str], launcher: &[String], program: &str, more: &[&str]) -> Traced {
+    let out = work.join("out");
     fs::create_dir(&out).unwrap();
     let mut command = launcher.to_vec();
     command.push(programs::build(program).display().to_string());
     command.push(out.display().to_string());
     command.extend(more.iter().map(ToString::to_string));
-    let traced = live::trace(work.path(), options, &command);
-    let data = traced.data().lossless();
-    Run { name, out, dataset: traced.dir, data, _work: work }
+    live::trace(work, options, &command)
+}
+
+/// The trace of a program that several tests look at.
+fn run(name: &'static str, launcher: &[String], program: &str, more: &[&str]) -> Run {
+    let shared = format!("mpiio_{}", name.replace(|c: char| !c.is_alphanumeric(), "_"));
+    Run::of(name, Recording::shared(&shared, |work| record(work, &[], launcher, program, more)))
 }
 
 /// One trace of each serves all tests of this file.
@@ -65,6 +64,12 @@ static RUNS: LazyLock<[Run; 4]> = LazyLock::new(|| {
 });
 
 impl Run {
+    fn of(name: &'static str, recording: Recording) -> Self {
+        let data = recording.traced.data().lossless();
+        let (out, dataset) = (recording.work.join("out"), recording.traced.dir.clone());
+        Self { name, out, dataset, data, _recording: recording }
+    }
+
     fn truth(&self, rank: i32) -> Value {
         serde_json::from_slice(&fs::read(self.out.join(format!("truth.{rank}.json"))).unwrap()).unwrap()
     }
@@ -260,7 +265,9 @@ fn communication_inside_communication_is_seen_when_all_of_it_is_asked_for() {
     for run in RUNS.iter() {
         assert_eq!(nested(run), 0, "{}", run.name);
     }
-    let all = run_with("all", &["--layers", "mpiio,mpi=all,syscall"], &openmpi(RANKS, &[]), "mpiio_mix", &[]);
+    let layers = ["--layers", "mpiio,mpi=all,syscall"];
+    let all = Recording::own(|work| record(work, &layers, &openmpi(RANKS, &[]), "mpiio_mix", &[]));
+    let all = Run::of("all", all);
     assert!(nested(&all) > 0);
     let outermost = |run: &Run| run.data.layer(Layer::Mpi).filter(|s| s.layer_top).count();
     assert!(outermost(&all) > 0 && outermost(&RUNS[0]) > 0);
@@ -292,7 +299,7 @@ fn communication_is_seen_inside_calls_and_only_there() {
 #[test]
 fn fortran_calls_are_seen_once() {
     for (name, launcher, program) in [("Open MPI", openmpi(2, &[]), "mpiio_f"), ("MPICH", mpich(2), "mpiio_f_mpich")] {
-        let run = run(name, &launcher, program, &[]);
+        let run = Run::of(name, Recording::own(|work| record(work, &[], &launcher, program, &[])));
         for (binding, nodes, bytes) in [("mpif", "1", 400), ("module", "2", 1600), ("f08", "3", 1200)] {
             let file = format!("{binding}.dat");
             for rank in 0..2 {

@@ -1,6 +1,7 @@
 //! Programs of NetCDF-C in one process: every function that moves data, with the bytes and variables it was about.
 
 use crate::common::live::{self, Data, Traced};
+use crate::common::recording::Recording;
 use crate::common::{ncdump, programs, sql};
 use iotrace_bpf::rows::{Object, Span};
 use iotrace_bpf::vocabulary::{Kind, Layer, flag};
@@ -8,10 +9,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use tempfile::TempDir;
 
 struct Mix {
-    work: TempDir,
+    work: PathBuf,
     traced: Traced,
     data: Data,
     truth: Value,
@@ -19,8 +19,8 @@ struct Mix {
 
 /// One run serves several tests.
 static MIX: LazyLock<Mix> = LazyLock::new(|| {
-    let work = live::scratch();
-    let traced = live::trace(work.path(), &[], &[programs::build("netcdf_mix").as_path(), work.path()]);
+    let record = |work: &Path| live::trace(work, &[], &[programs::build("netcdf_mix").as_path(), work]);
+    let Recording { work, traced, .. } = Recording::shared("netcdf_mix", record);
     let data = traced.data().lossless();
     let truth = serde_json::from_str(traced.stdout.lines().next().unwrap()).unwrap();
     Mix { work, traced, data, truth }
@@ -83,10 +83,10 @@ fn a_failed_call_has_the_librarys_own_code_and_what_it_was_asked() {
 #[test]
 fn variables_are_those_that_ncdump_shows() {
     for name in ["classic.nc", "offset.nc", "data.nc", "four.nc"] {
-        let path = MIX.work.path().join(name);
+        let path = MIX.work.join(name);
         assert_eq!(dims(&MIX.data, &path), ncdump::variables(&path), "{name}");
     }
-    let path = MIX.work.path().join("four.nc");
+    let path = MIX.work.join("four.nc");
     let four = variables(&MIX.data, &path);
     let of = |name: &str| (four[name].chunk.clone(), four[name].elem_size, four[name].filters.as_deref());
     assert_eq!(of("/numbers"), (Some(vec![1, 3, 2]), Some(8), Some("shuffle,deflate(2),fletcher32")));
@@ -101,7 +101,7 @@ fn variables_are_those_that_ncdump_shows() {
 #[test]
 fn what_is_written_is_written_inside_these_calls() {
     let data = &MIX.data;
-    let files: Vec<PathBuf> = ["classic.nc", "four.nc"].iter().map(|name| MIX.work.path().join(name)).collect();
+    let files: Vec<PathBuf> = ["classic.nc", "four.nc"].iter().map(|name| MIX.work.join(name)).collect();
     let own = |s: &&Span| data.path(s).is_some_and(|path| files.iter().any(|f| f == path));
     let mut layers = BTreeMap::new();
     for write in data.layer(Layer::Syscall).filter(|s| s.kind == Kind::Write).filter(own) {

@@ -1,6 +1,7 @@
 //! Parallel programs of NetCDF-4 and `PnetCDF`, rank by rank: calls, bytes, collective calls, requests, layers below.
 
 use crate::common::live::{self, Data, Traced};
+use crate::common::recording::Recording;
 use crate::common::{ncdump, programs, sql};
 use iotrace_bpf::rows::{Handle, Span};
 use iotrace_bpf::vocabulary::{Kind, Layer, flag};
@@ -9,25 +10,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use tempfile::TempDir;
 
 const RANKS: usize = 3;
 
 struct Job {
-    work: TempDir,
+    work: PathBuf,
     traced: Traced,
     data: Data,
     truths: Vec<Value>,
 }
 
 fn run(program: &str) -> Job {
-    let work = live::scratch();
     let own = ["--allow-run-as-root", "--oversubscribe", "-np"].map(PathBuf::from);
     let mpirun = [programs::openmpi("mpirun").into()].into_iter().chain(own).chain([RANKS.to_string().into()]);
-    let command: Vec<PathBuf> = mpirun.chain([programs::build(program), work.path().to_owned()]).collect();
-    let traced = live::trace(work.path(), &[], &command);
+    let record = |work: &Path| {
+        let command: Vec<PathBuf> = mpirun.chain([programs::build(program), work.to_owned()]).collect();
+        live::trace(work, &[], &command)
+    };
+    let Recording { work, traced, .. } = Recording::shared(program, record);
     let data = traced.data().lossless();
-    let truth = |rank: usize| fs::read(work.path().join(format!("truth.{rank}.json"))).unwrap();
+    let truth = |rank: usize| fs::read(work.join(format!("truth.{rank}.json"))).unwrap();
     let truths = (0..RANKS).map(|rank| serde_json::from_slice(&truth(rank)).unwrap()).collect();
     Job { work, traced, data, truths }
 }
@@ -52,7 +54,7 @@ impl Job {
     }
 
     fn handles(&self, layer: Layer, name: &str) -> Vec<&Handle> {
-        let path = self.work.path().join(name);
+        let path = self.work.join(name);
         let of_file = |h: &&Handle| {
             h.file_id.is_some_and(|id| self.data.files[&id].path.as_deref().map(Path::new) == Some(&path))
         };
@@ -61,7 +63,7 @@ impl Job {
 
     /// The lengths of the dimensions of a file's variables.
     fn dims(&self, name: &str) -> BTreeMap<String, Vec<i64>> {
-        let path = self.work.path().join(name);
+        let path = self.work.join(name);
         let of_file = |id: i32| self.data.files[&id].path.as_deref().map(Path::new) == Some(&path);
         let variables = self.data.objects.values().filter(|o| o.class == "variable" && o.file_id.is_some_and(of_file));
         variables.map(|o| (o.name.clone(), o.dims.clone().unwrap())).collect()
@@ -88,7 +90,7 @@ fn every_rank_of_a_parallel_netcdf_4_program_is_seen() {
         let collective = |s: &Span| i64::from(s.flags & flag::COLLECTIVE != 0);
         assert_eq!(totals(collective), numbers(&truth["collective"]), "rank {rank}");
     }
-    assert_eq!(NETCDF.dims("par.nc"), ncdump::variables(&NETCDF.work.path().join("par.nc")));
+    assert_eq!(NETCDF.dims("par.nc"), ncdump::variables(&NETCDF.work.join("par.nc")));
 }
 
 #[test]
@@ -109,7 +111,7 @@ fn a_netcdf_file_stands_on_hdf5_on_mpi_io_on_a_descriptor() {
     // A put goes through all of them.
     let data = &NETCDF.data;
     let through = |op: &str| -> BTreeSet<Vec<Layer>> {
-        let path = NETCDF.work.path().join("par.nc");
+        let path = NETCDF.work.join("par.nc");
         let writes = data.layer(Layer::Syscall).filter(|s| s.kind == Kind::Write && data.path(s) == Some(&path));
         let inside = writes.filter(|s| data.ancestors(s).any(|a| a.op == op));
         inside.map(|s| data.ancestors(s).map(|a| a.layer).collect()).collect()
@@ -132,7 +134,7 @@ fn every_function_of_pnetcdf_is_seen_with_its_bytes_on_every_rank() {
     }
     let unknown = |s: &&Span| matches!(s.kind, Kind::Read | Kind::Write) && s.req_bytes.is_none();
     assert_eq!(PNETCDF.data.layer(Layer::Pnetcdf).find(unknown), None);
-    assert_eq!(PNETCDF.dims("five.nc"), ncdump::variables(&PNETCDF.work.path().join("five.nc")));
+    assert_eq!(PNETCDF.dims("five.nc"), ncdump::variables(&PNETCDF.work.join("five.nc")));
 }
 
 #[test]
@@ -194,7 +196,7 @@ fn what_is_queued_is_written_by_the_wait() {
 #[test]
 fn pnetcdf_calls_hold_those_of_mpi_io() {
     let data = &PNETCDF.data;
-    let five = PNETCDF.work.path().join("five.nc");
+    let five = PNETCDF.work.join("five.nc");
     for span in data.layer(Layer::Mpiio).filter(|s| data.path(s) == Some(&five)) {
         assert_eq!(data.parent(span).map(|p| p.layer), Some(Layer::Pnetcdf), "{span:?}");
     }

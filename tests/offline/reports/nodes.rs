@@ -49,7 +49,7 @@ fn nodes_side_by_side() {
     for (n, (host, _)) in NODES.into_iter().enumerate() {
         write_of(host, &dir.path().join(host), node(n));
     }
-    sql::compare(dir.path());
+    sql::compare_now(dir.path());
 
     // Sums are those of the nodes, whose ids do not meet.
     let built = |path: &Path| report::build(&mut report::Union::open(path).unwrap()).unwrap();
@@ -203,7 +203,7 @@ fn an_unreadable_dataset_is_reported_and_left_out() {
     );
     assert!(report.warnings.iter().any(|w| w.contains("left out") && w.contains("node2")), "{:?}", report.warnings);
     std::fs::remove_dir_all(&broken).unwrap();
-    sql::compare(dir.path());
+    sql::compare_now(dir.path());
     std::fs::remove_dir_all(dir.path().join("a/b/node1")).unwrap();
     std::fs::remove_dir_all(dir.path().join("a/b/node3")).unwrap();
     assert!(report::Union::open(dir.path()).is_err());
@@ -262,5 +262,5 @@ fn nodes_that_lack_a_run_did_not_meet() {
     let clocks: Vec<_> = report.nodes.iter().map(|n| (n.clock.how, n.clock.calls, n.clock.offset_ns)).collect();
     assert_eq!(clocks, [("wall", 0, 0), ("reference", 0, 0), ("wall", 1, 0)]);
     assert!(report.text(120).contains("clocks against that of node1"));
-    sql::compare(dir.path());
+    sql::compare_now(dir.path());
 }

@@ -16,7 +16,7 @@ fn agree(rows: Vec<Row>) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run.iotrace");
     write(&path, rows);
-    sql::compare(&path);
+    sql::compare_now(&path);
 }
 
 #[test]
@@ -38,14 +38,14 @@ fn empty() {
 fn small_runs_of_real_programs() {
     for name in ["sqlite", "tar", "fio", "import", "hdf5"] {
         let (_dir, path) = recorded(&format!("report/{name}"));
-        sql::compare(&path);
+        sql::compare_now(&path);
     }
 }
 
 #[test]
 fn calls_of_real_programs() {
     let (_dir, path) = recorded("mpi_hdf5");
-    sql::compare(&path);
+    sql::compare_now(&path);
     // The pattern of a file on the dashboard is that of the views, whichever of them.
     let mut replay = Replay::open(&path).unwrap();
     let focus = Focus { screen: Screen::Files, ..Focus::default() };

@@ -7,16 +7,14 @@ mod qemu;
 mod suite;
 
 use anyhow::{Context, Result, anyhow, bail};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::setup::{self, Package, Sign, package};
-use crate::{Tree, programs, shell, venv};
+use crate::{Tree, kept, programs, shell, venv};
 use kernels::Kernel;
 use qemu::End;
 use suite::{Built, ConsoleLine, Verdict};
@@ -85,15 +83,7 @@ pub fn run(tree: &Tree, which: &str) -> Result<()> {
 
 /// Builds the tests of the suite.
 fn build() -> Result<Vec<Built>> {
-    let mut command = Command::new("cargo");
-    // The whole workspace, so that its features are those of `cargo xtask test` and nothing is built twice.
-    command.args(["test", "--workspace", "--test", "live", "--no-run", "--message-format=json-render-diagnostics"]);
-    println!("+ building the tests");
-    let out = command.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
-    if !out.status.success() {
-        bail!("the tests cannot be built: {}", out.status);
-    }
-    let path = executable(&String::from_utf8_lossy(&out.stdout)).context("cargo built no live tests")?;
+    let path = kept::program()?;
     let list = shell::output(&path, &["--list", "--format", "terse"])?;
     let tests: Vec<&str> = list.lines().filter_map(|line| line.strip_suffix(": test")).collect();
     let of = |file: &suite::File| {
@@ -101,26 +91,6 @@ fn build() -> Result<Vec<Built>> {
         tests.iter().filter(is_in).map(|test| (*test).to_owned()).collect()
     };
     Ok(suite::SUITE.iter().map(|file| Built { file, path: path.clone(), tests: of(file) }).collect())
-}
-
-/// The path of the live tests, from cargo's JSON messages.
-fn executable(output: &str) -> Option<String> {
-    let messages = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mut live = messages.filter(|m| m["profile"]["test"] == true && m["target"]["name"] == "live");
-    live.find_map(|m| Some(m["executable"].as_str()?.to_owned()))
-}
-
-/// Compares the datasets that tests in the machine kept: what differs is the error.
-fn compare_kept(job: &Path, built: &[Built]) -> Result<()> {
-    let tests = &built.first().context("no tests")?.path;
-    let mut command = Command::new(tests);
-    command.args(["--exact", suite::OF_KEPT, "--ignored"]).env("IOTRACE_TEST_KEPT", job.join(suite::KEPT));
-    let out = command.output().with_context(|| format!("cannot start {tests}"))?;
-    let text = String::from_utf8_lossy(&out.stdout);
-    if !out.status.success() || !text.contains("1 passed") {
-        bail!("datasets of this machine differ from SQL:\n{text}");
-    }
-    Ok(())
 }
 
 /// What came of a kernel.
@@ -215,7 +185,9 @@ fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built]) -> Result<Outc
     })?;
     outcome.end = end;
     if outcome.done {
-        outcome.comparison = compare_kept(&job, built).err().map(|e| format!("{e:#}"));
+        let tests = &built.first().context("no tests")?.path;
+        let comparison = kept::compare(tests, &job.join(suite::KEPT));
+        outcome.comparison = comparison.err().map(|e| format!("datasets of this machine differ from SQL:\n{e:#}"));
     }
     outcome.took = start.elapsed();
     for ran in &mut outcome.ran {
@@ -296,15 +268,6 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_path_of_the_tests_is_in_the_messages_of_cargo() {
-        let messages = "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"live\"},\"profile\":{\"test\":true},\"executable\":\"/t/live-1\"}\n\
-                    {\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"iotrace-bpf\"},\"profile\":{\"test\":false},\"executable\":\"/t/iotrace-bpf\"}\n\
-                    {\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"lib\"},\"profile\":{\"test\":true},\"executable\":null}\nnoise\n";
-        assert_eq!(executable(messages).as_deref(), Some("/t/live-1"));
-        assert_eq!(executable("noise\n"), None);
-    }
 
     fn outcome(end: End, done: bool, verdict: Verdict) -> Outcome {
         let ran = Ran {

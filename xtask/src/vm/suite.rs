@@ -6,8 +6,6 @@ use std::path::Path;
 
 /// In the job's directory: datasets that the host compares with SQL when the machine is off.
 pub const KEPT: &str = "kept";
-/// The test that does that.
-pub const OF_KEPT: &str = "kept::datasets_agree_with_sql";
 
 /// What a test needs of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
