@@ -29,7 +29,8 @@ pub fn compare(dir: &Path) {
     let out = Command::new("cp").arg("-R").arg(dir).arg(&copy).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     // What is there under this name is complete.
-    std::fs::rename(&copy, copy.with_extension(COMPLETE)).unwrap();
+    let complete = format!("{}.{COMPLETE}", copy.display());
+    std::fs::rename(&copy, complete).unwrap();
 }
 
 /// Of a dataset that was kept.
