@@ -1,6 +1,7 @@
 //! The end of a recording: the last rows, the report, and the command if it still runs.
 
 use crate::cli::RecordArgs;
+use crate::loader::processes::allocator;
 use crate::loader::processes::launch::{self, Launched};
 use crate::record::output::destination::Destination;
 use crate::record::output::report::Report;
@@ -90,6 +91,8 @@ impl Ended {
 fn publish(args: &RecordArgs, destination: &mut Destination, report: &Report, several: bool) -> Result<()> {
     destination.find();
     if !args.show.batch && !several && !report.is_unwanted() {
+        // What the threads of the trace have left free is in an arena that this thread takes nothing from.
+        allocator::trim();
         let wish = export::report::Wish { look: report.look(), ..Default::default() };
         report.write(|out| export::report::run_with(&destination.path, &wish, out).map(drop))?;
     }

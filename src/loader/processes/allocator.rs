@@ -17,7 +17,13 @@ pub fn prepare() {
     unsafe { libc::mallopt(libc::M_ARENA_MAX, ARENAS) };
 }
 
-/// Gives free pages back to the kernel now and then.
+/// Gives free pages of all arenas back to the kernel.
+pub fn trim() {
+    // SAFETY: `malloc_trim` takes a number, locks each arena while it looks at it, and takes no memory that is in use.
+    unsafe { libc::malloc_trim(0) };
+}
+
+/// Gives free pages back now and then.
 #[derive(Debug)]
 pub struct Trimming {
     last: Instant,
@@ -33,9 +39,7 @@ impl Trimming {
     pub fn trim_if_due(&mut self) {
         if self.last.elapsed() >= EVERY {
             self.last = Instant::now();
-            // SAFETY: `malloc_trim` takes a number, locks each arena while it looks at it, and takes no memory that is
-            // in use.
-            unsafe { libc::malloc_trim(0) };
+            trim();
         }
     }
 }
