@@ -12,10 +12,10 @@ const OLD: Duration = Duration::from_hours(6);
 /// In a recording's directory once it is complete: how the trace ended.
 const TRACED: &str = "traced.json";
 
-/// A trace and the directory that it and its program wrote to.
+/// A trace and the directory that it and its program wrote to, which a recording of one test removes when it is dropped.
 pub struct Recording {
-    pub work: PathBuf,
-    pub traced: Traced,
+    work: PathBuf,
+    traced: Traced,
     _own: Option<TempDir>,
 }
 
@@ -24,6 +24,14 @@ impl Recording {
     pub fn own(record: impl FnOnce(&Path) -> Traced) -> Self {
         let own = scratch();
         Self { work: own.path().to_owned(), traced: record(own.path()), _own: Some(own) }
+    }
+
+    pub fn work(&self) -> &Path {
+        &self.work
+    }
+
+    pub fn traced(&self) -> &Traced {
+        &self.traced
     }
 
     /// The recording of that name of this run of tests. A second try records anew, as what was recorded may be what failed.

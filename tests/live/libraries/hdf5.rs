@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
@@ -226,8 +226,7 @@ const RANKS: i32 = 3;
 
 /// A run of `hdf5_mix` and its trace.
 struct Mix {
-    work: PathBuf,
-    traced: live::Traced,
+    recording: Recording,
     data: Data,
     ranks: i32,
 }
@@ -243,9 +242,8 @@ fn mix(ranks: i32) -> Mix {
         let command = [if ranks == 1 { &[] } else { &mpirun[..] }, &command].concat();
         live::trace(work, EVERY, &command)
     };
-    let Recording { work, traced, .. } = Recording::shared(&format!("hdf5_mix_of_{ranks}"), record);
-    let data = traced.data();
-    Mix { work, traced, data, ranks }
+    let recording = Recording::shared(&format!("hdf5_mix_of_{ranks}"), record);
+    Mix { data: recording.traced().data(), recording, ranks }
 }
 
 static ALONE: LazyLock<Mix> = LazyLock::new(|| mix(1));
@@ -255,14 +253,14 @@ impl Mix {
     fn each_rank(&self, check: impl Fn(&Data, i64, &Value)) {
         assert_eq!(self.data.losses, []);
         for rank in 0..self.ranks {
-            let truth = fs::read(self.work.join(format!("truth.{rank}.json"))).unwrap();
+            let truth = fs::read(self.recording.work().join(format!("truth.{rank}.json"))).unwrap();
             let truth: Value = serde_json::from_slice(&truth).unwrap();
             check(&self.data, truth["pid"].as_i64().unwrap(), &truth);
         }
     }
 
     fn file(&self, name: &str) -> std::path::PathBuf {
-        self.work.join(name)
+        self.recording.work().join(name)
     }
 }
 
@@ -343,14 +341,14 @@ fn a_handle_with_two_references_ends_with_the_second() {
 fn the_report_has_the_version_of_the_library() {
     both(|mix| {
         mix.each_rank(|data, _, truth| assert_eq!(versions(data), [truth["version"].as_str().unwrap()]));
-        let out = live::tracer().arg("report").arg(&mix.traced.dir).arg("--json").output().unwrap();
+        let out = live::tracer().arg("report").arg(&mix.recording.traced().dir).arg("--json").output().unwrap();
         let report: Value = serde_json::from_slice(&out.stdout).unwrap();
         let version = versions(&mix.data)[0];
         let libraries = report["header"]["libraries"].as_array().unwrap();
         let output = |l: &&Value| l.as_str().unwrap().starts_with(&format!("HDF5 {version}: /"));
         assert_eq!(libraries.iter().filter(output).count(), 1, "{libraries:?}");
-        let line = mix.traced.report.lines().find(|l| l.trim_start().starts_with("libraries")).unwrap();
+        let line = mix.recording.traced().report.lines().find(|l| l.trim_start().starts_with("libraries")).unwrap();
         assert!(line.contains(&format!("HDF5 {version}")), "{line}");
-        sql::compare(&mix.traced.dir);
+        sql::compare(&mix.recording.traced().dir);
     });
 }

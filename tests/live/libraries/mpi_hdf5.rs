@@ -1,6 +1,6 @@
 //! A parallel program through every layer: HDF5, MPI-IO, C standard I/O, system calls and the disk, rank by rank.
 
-use crate::common::live::{self, Data, Traced};
+use crate::common::live::{self, Data};
 use crate::common::recording::Recording;
 use crate::common::{programs, sql};
 use iotrace_bpf::rows::{Handle, Span};
@@ -14,8 +14,8 @@ use std::sync::LazyLock;
 const RANKS: i32 = 4;
 
 struct Demo {
+    recording: Recording,
     out: PathBuf,
-    traced: Traced,
     data: Data,
 }
 
@@ -26,9 +26,8 @@ static DEMO: LazyLock<Demo> = LazyLock::new(|| {
         let mpirun = [&mpirun, "--allow-run-as-root", "--oversubscribe", "-np", &ranks].map(Path::new);
         live::trace(work, &[], &[&mpirun[..], &[program.as_path(), &work.join("out")]].concat())
     };
-    let Recording { work, traced, .. } = Recording::shared("demo_of_4_ranks", record);
-    let data = traced.data();
-    Demo { out: work.join("out"), traced, data }
+    let recording = Recording::shared("demo_of_4_ranks", record);
+    Demo { out: recording.work().join("out"), data: recording.traced().data(), recording }
 });
 
 fn truth(rank: i32) -> Value {
@@ -178,13 +177,13 @@ fn handles_form_a_tree_down_to_the_descriptor() {
 
 #[test]
 fn the_report_shows_every_layer_and_agrees_with_sql() {
-    let text = live::report_of(&DEMO.traced.dir, "layers");
+    let text = live::report_of(&DEMO.recording.traced().dir, "layers");
     for layer in ["hdf5", "mpiio", "mpi", "stdio", "syscall", "block"] {
         assert!(text.lines().any(|line| line.trim_start().starts_with(layer)), "{layer} is not in\n{text}");
     }
-    let out = live::tracer().arg("report").arg(&DEMO.traced.dir).arg("--json").output().unwrap();
+    let out = live::tracer().arg("report").arg(&DEMO.recording.traced().dir).arg("--json").output().unwrap();
     let json: Value = serde_json::from_slice(&out.stdout).unwrap();
     let layers: Vec<&str> = json["layers"].as_array().unwrap().iter().filter_map(|l| l["layer"].as_str()).collect();
     assert_eq!(layers, ["hdf5", "mpiio", "mpi", "stdio", "syscall", "block"]);
-    sql::compare(&DEMO.traced.dir);
+    sql::compare(&DEMO.recording.traced().dir);
 }

@@ -65,8 +65,8 @@ static RUNS: LazyLock<[Run; 4]> = LazyLock::new(|| {
 
 impl Run {
     fn of(name: &'static str, recording: Recording) -> Self {
-        let data = recording.traced.data().lossless();
-        let (out, dataset) = (recording.work.join("out"), recording.traced.dir.clone());
+        let data = recording.traced().data().lossless();
+        let (out, dataset) = (recording.work().join("out"), recording.traced().dir.clone());
         Self { name, out, dataset, data, _recording: recording }
     }
 

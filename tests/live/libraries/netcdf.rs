@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 struct Mix {
-    work: PathBuf,
-    traced: Traced,
+    recording: Recording,
     data: Data,
     truth: Value,
 }
@@ -20,10 +19,9 @@ struct Mix {
 /// One run serves several tests.
 static MIX: LazyLock<Mix> = LazyLock::new(|| {
     let record = |work: &Path| live::trace(work, &[], &[programs::build("netcdf_mix").as_path(), work]);
-    let Recording { work, traced, .. } = Recording::shared("netcdf_mix", record);
-    let data = traced.data().lossless();
-    let truth = serde_json::from_str(traced.stdout.lines().next().unwrap()).unwrap();
-    Mix { work, traced, data, truth }
+    let recording = Recording::shared("netcdf_mix", record);
+    let (data, truth) = (recording.traced().data().lossless(), program_counts(recording.traced()));
+    Mix { recording, data, truth }
 });
 
 /// The first line that a traced program printed, as JSON.
@@ -83,10 +81,10 @@ fn a_failed_call_has_the_librarys_own_code_and_what_it_was_asked() {
 #[test]
 fn variables_are_those_that_ncdump_shows() {
     for name in ["classic.nc", "offset.nc", "data.nc", "four.nc"] {
-        let path = MIX.work.join(name);
+        let path = MIX.recording.work().join(name);
         assert_eq!(dims(&MIX.data, &path), ncdump::variables(&path), "{name}");
     }
-    let path = MIX.work.join("four.nc");
+    let path = MIX.recording.work().join("four.nc");
     let four = variables(&MIX.data, &path);
     let of = |name: &str| (four[name].chunk.clone(), four[name].elem_size, four[name].filters.as_deref());
     assert_eq!(of("/numbers"), (Some(vec![1, 3, 2]), Some(8), Some("shuffle,deflate(2),fletcher32")));
@@ -101,7 +99,7 @@ fn variables_are_those_that_ncdump_shows() {
 #[test]
 fn what_is_written_is_written_inside_these_calls() {
     let data = &MIX.data;
-    let files: Vec<PathBuf> = ["classic.nc", "four.nc"].iter().map(|name| MIX.work.join(name)).collect();
+    let files: Vec<PathBuf> = ["classic.nc", "four.nc"].iter().map(|name| MIX.recording.work().join(name)).collect();
     let own = |s: &&Span| data.path(s).is_some_and(|path| files.iter().any(|f| f == path));
     let mut layers = BTreeMap::new();
     for write in data.layer(Layer::Syscall).filter(|s| s.kind == Kind::Write).filter(own) {
@@ -134,11 +132,11 @@ fn no_call_is_collective_in_a_file_of_one_process() {
 
 #[test]
 fn the_report_agrees_with_sql() {
-    let text = live::report_of(&MIX.traced.dir, "functions,handles");
+    let text = live::report_of(&MIX.recording.traced().dir, "functions,handles");
     for line in ["  netcdf   nc_", "  netcdf ", "> hdf5 dataset /numbers", "> netcdf group /results"] {
         assert!(text.contains(line), "{line:?} is not in\n{text}");
     }
-    sql::compare(&MIX.traced.dir);
+    sql::compare(&MIX.recording.traced().dir);
 }
 
 /// Bytes read and written of each variable.

@@ -1,6 +1,6 @@
 //! Parallel programs of NetCDF-4 and `PnetCDF`, rank by rank: calls, bytes, collective calls, requests, layers below.
 
-use crate::common::live::{self, Data, Traced};
+use crate::common::live::{self, Data};
 use crate::common::recording::Recording;
 use crate::common::{ncdump, programs, sql};
 use iotrace_bpf::rows::{Handle, Span};
@@ -14,8 +14,7 @@ use std::sync::LazyLock;
 const RANKS: usize = 3;
 
 struct Job {
-    work: PathBuf,
-    traced: Traced,
+    recording: Recording,
     data: Data,
     truths: Vec<Value>,
 }
@@ -27,11 +26,11 @@ fn run(program: &str) -> Job {
         let command: Vec<PathBuf> = mpirun.chain([programs::build(program), work.to_owned()]).collect();
         live::trace(work, &[], &command)
     };
-    let Recording { work, traced, .. } = Recording::shared(program, record);
-    let data = traced.data().lossless();
-    let truth = |rank: usize| fs::read(work.join(format!("truth.{rank}.json"))).unwrap();
+    let recording = Recording::shared(program, record);
+    let data = recording.traced().data().lossless();
+    let truth = |rank: usize| fs::read(recording.work().join(format!("truth.{rank}.json"))).unwrap();
     let truths = (0..RANKS).map(|rank| serde_json::from_slice(&truth(rank)).unwrap()).collect();
-    Job { work, traced, data, truths }
+    Job { recording, data, truths }
 }
 
 /// One run of each serves all tests.
@@ -54,7 +53,7 @@ impl Job {
     }
 
     fn handles(&self, layer: Layer, name: &str) -> Vec<&Handle> {
-        let path = self.work.join(name);
+        let path = self.recording.work().join(name);
         let of_file = |h: &&Handle| {
             h.file_id.is_some_and(|id| self.data.files[&id].path.as_deref().map(Path::new) == Some(&path))
         };
@@ -63,7 +62,7 @@ impl Job {
 
     /// The lengths of the dimensions of a file's variables.
     fn dims(&self, name: &str) -> BTreeMap<String, Vec<i64>> {
-        let path = self.work.join(name);
+        let path = self.recording.work().join(name);
         let of_file = |id: i32| self.data.files[&id].path.as_deref().map(Path::new) == Some(&path);
         let variables = self.data.objects.values().filter(|o| o.class == "variable" && o.file_id.is_some_and(of_file));
         variables.map(|o| (o.name.clone(), o.dims.clone().unwrap())).collect()
@@ -90,7 +89,7 @@ fn every_rank_of_a_parallel_netcdf_4_program_is_seen() {
         let collective = |s: &Span| i64::from(s.flags & flag::COLLECTIVE != 0);
         assert_eq!(totals(collective), numbers(&truth["collective"]), "rank {rank}");
     }
-    assert_eq!(NETCDF.dims("par.nc"), ncdump::variables(&NETCDF.work.join("par.nc")));
+    assert_eq!(NETCDF.dims("par.nc"), ncdump::variables(&NETCDF.recording.work().join("par.nc")));
 }
 
 #[test]
@@ -111,7 +110,7 @@ fn a_netcdf_file_stands_on_hdf5_on_mpi_io_on_a_descriptor() {
     // A put goes through all of them.
     let data = &NETCDF.data;
     let through = |op: &str| -> BTreeSet<Vec<Layer>> {
-        let path = NETCDF.work.join("par.nc");
+        let path = NETCDF.recording.work().join("par.nc");
         let writes = data.layer(Layer::Syscall).filter(|s| s.kind == Kind::Write && data.path(s) == Some(&path));
         let inside = writes.filter(|s| data.ancestors(s).any(|a| a.op == op));
         inside.map(|s| data.ancestors(s).map(|a| a.layer).collect()).collect()
@@ -134,7 +133,7 @@ fn every_function_of_pnetcdf_is_seen_with_its_bytes_on_every_rank() {
     }
     let unknown = |s: &&Span| matches!(s.kind, Kind::Read | Kind::Write) && s.req_bytes.is_none();
     assert_eq!(PNETCDF.data.layer(Layer::Pnetcdf).find(unknown), None);
-    assert_eq!(PNETCDF.dims("five.nc"), ncdump::variables(&PNETCDF.work.join("five.nc")));
+    assert_eq!(PNETCDF.dims("five.nc"), ncdump::variables(&PNETCDF.recording.work().join("five.nc")));
 }
 
 #[test]
@@ -196,7 +195,7 @@ fn what_is_queued_is_written_by_the_wait() {
 #[test]
 fn pnetcdf_calls_hold_those_of_mpi_io() {
     let data = &PNETCDF.data;
-    let five = PNETCDF.work.join("five.nc");
+    let five = PNETCDF.recording.work().join("five.nc");
     for span in data.layer(Layer::Mpiio).filter(|s| data.path(s) == Some(&five)) {
         assert_eq!(data.parent(span).map(|p| p.layer), Some(Layer::Pnetcdf), "{span:?}");
     }
@@ -217,10 +216,10 @@ fn the_reports_agree_with_sql() {
         (&NETCDF, ["    6  netcdf ", "    6      > mpiio ", "    6        > syscall fd "]),
         (&PNETCDF, ["    9  pnetcdf ", "  > mpiio ", "ncmpi_wait_all"]),
     ] {
-        let text = live::report_of(&job.traced.dir, "functions,handles");
+        let text = live::report_of(&job.recording.traced().dir, "functions,handles");
         for line in lines {
             assert!(text.contains(line), "{line:?} is not in\n{text}");
         }
-        sql::compare(&job.traced.dir);
+        sql::compare(&job.recording.traced().dir);
     }
 }

@@ -8,7 +8,7 @@ use iotrace_bpf::tui;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
@@ -23,7 +23,7 @@ pub const AFTER: &str = "; echo left $?; stty -a; sleep 600";
 const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/mpi_hdf5");
 
 /// A parallel HDF5 program, recorded once for all tests.
-static RECORDED: LazyLock<PathBuf> = LazyLock::new(|| {
+static RECORDED: LazyLock<Recording> = LazyLock::new(|| {
     let record = |work: &Path| {
         let (program, mpirun) = (programs::build("demo"), programs::openmpi("mpirun"));
         let mpirun = [&mpirun, "--allow-run-as-root", "--oversubscribe", "-np", "2"].map(Path::new);
@@ -31,8 +31,12 @@ static RECORDED: LazyLock<PathBuf> = LazyLock::new(|| {
         assert_eq!(traced.code, Some(0), "{}", traced.stderr);
         traced
     };
-    Recording::shared("demo_of_2_ranks", record).traced.dir
+    Recording::shared("demo_of_2_ranks", record)
 });
+
+fn recorded() -> &'static Path {
+    &RECORDED.traced().dir
+}
 
 fn replay(work: &Path, size: (u16, u16), dir: &Path) -> Pane {
     Pane::new(work, size, &format!("{TRACER} replay {}{AFTER}", dir.display()))
@@ -61,7 +65,7 @@ impl Drop for Running {
 #[test]
 fn a_dataset_answers_which_layer_which_file_which_rank_and_what_was_lost() {
     let work = live::scratch();
-    let pane = replay(work.path(), (120, 40), &RECORDED);
+    let pane = replay(work.path(), (120, 40), recorded());
     pane.shows(&["FILE", "hdf5", "mpiio", "syscall", "demo.h5", "lost 0", "imbalance of 2 ranks"]);
     pane.after(&["2"], &["time in I/O from", "rank"]);
     pane.after(&["3"], &["files (system calls)", "demo.h5"]);
@@ -85,7 +89,7 @@ fn a_dataset_answers_which_layer_which_file_which_rank_and_what_was_lost() {
 #[test]
 fn a_filter_is_typed_corrected_and_taken_away() {
     let work = live::scratch();
-    let pane = replay(work.path(), (120, 40), &RECORDED);
+    let pane = replay(work.path(), (120, 40), recorded());
     pane.shows(&["FILE", "syscall"]);
     pane.after(&["4"], &["call tree", "calls inside each other"]);
     pane.after(&["/", "layer=nothing", "Enter"], &["filter: layer=nothing", "at character"]);
@@ -133,7 +137,7 @@ fn a_layout_is_kept_for_the_next_time() {
 #[test]
 fn a_terminal_may_change_its_size() {
     let work = live::scratch();
-    let pane = replay(work.path(), (80, 24), &RECORDED);
+    let pane = replay(work.path(), (80, 24), recorded());
     pane.shows(&["FILE", "syscall", "lost 0"]);
     pane.resize(200, 60);
     pane.shows(&["calls over time"]);
@@ -153,7 +157,7 @@ fn dashboard(pane: &Pane) -> String {
 #[test]
 fn sigterm_gives_the_terminal_back() {
     let work = live::scratch();
-    let pane = replay(work.path(), (80, 24), &RECORDED);
+    let pane = replay(work.path(), (80, 24), recorded());
     pane.shows(&["FILE", "syscall"]);
     assert_eq!(pane.value("alternate_on"), "1");
     assert!(Command::new("kill").args(["-TERM", &dashboard(&pane)]).status().unwrap().success());
@@ -163,7 +167,7 @@ fn sigterm_gives_the_terminal_back() {
 #[test]
 fn it_ends_when_its_terminal_is_gone() {
     let work = live::scratch();
-    let pane = replay(work.path(), (80, 24), &RECORDED);
+    let pane = replay(work.path(), (80, 24), recorded());
     pane.shows(&["FILE", "syscall"]);
     let process = format!("/proc/{}", dashboard(&pane));
     drop(pane);
