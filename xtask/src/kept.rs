@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use crate::shell;
+
 /// Names the directory in which tests keep datasets (tests/common/sql.rs).
 pub const LATER: &str = "IOTRACE_TEST_COMPARE_LATER";
 /// The test that compares what is in the directory of `IOTRACE_TEST_KEPT`.
@@ -39,9 +41,8 @@ fn executable(output: &str) -> Option<String> {
 
 /// Compares the datasets in a directory with SQL: what differs is the error.
 pub fn compare(program: &str, dir: &Path) -> Result<()> {
-    // Where nothing else wants the CPU: live tests run beside it.
-    let mut command = Command::new("chrt");
-    command.args(["--idle", "0", program, "--exact", TEST, "--ignored"]).env("IOTRACE_TEST_KEPT", dir);
+    let mut command = shell::idle(program);
+    command.args(["--exact", TEST, "--ignored"]).env("IOTRACE_TEST_KEPT", dir);
     let out = command.output().with_context(|| format!("cannot start {program}"))?;
     let text = String::from_utf8_lossy(&out.stdout);
     if !out.status.success() || !text.contains("1 passed") {

@@ -51,6 +51,9 @@ enum Task {
         /// Leave out the tests that trace real programs
         #[arg(long)]
         no_live: bool,
+        /// Run `cargo xtask vm` beside them, on what they leave of the CPUs
+        #[arg(long, conflicts_with_all = ["no_live", "args"])]
+        vm: bool,
         /// Passed on to the test runner, for example a part of a test's name
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
@@ -126,8 +129,8 @@ fn run(task: Task) -> Result<()> {
             Ok(())
         }
         Task::Demo => demo::run(&tree),
-        Task::Test { no_live, args } => test::run(&tree, no_live, &args),
-        Task::Vm { kernel } => vm::run(&tree, &kernel),
+        Task::Test { no_live, vm, args } => test::run(&tree, no_live, vm, &args),
+        Task::Vm { kernel } => vm::prepare(&tree, &kernel)?.run(&tree, vm::ALONE)?.report(),
         Task::Bench { group, rounds, dir } => bench::run(&tree, group, rounds, &dir),
         Task::Fuzz { seconds, target } => fuzz::run(&tree, seconds, target.as_deref()),
         Task::Soak(wish) => soak::run(&tree, &wish),

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use std::env;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -22,6 +23,13 @@ pub fn output(program: &str, args: &[&str]) -> Result<String> {
         bail!("{program} {} failed: {}\n{}", args.join(" "), out.status, String::from_utf8_lossy(&out.stderr));
     }
     String::from_utf8(out.stdout).with_context(|| format!("the output of {program} is not text"))
+}
+
+/// A command that runs where nothing else wants the CPU: tests may run beside it.
+pub fn idle(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("chrt");
+    command.args(["--idle", "0"]).arg(program);
+    command
 }
 
 /// Where a program is, as a shell would find it.

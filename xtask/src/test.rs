@@ -4,15 +4,17 @@ use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 
-use crate::vm::doc;
+use crate::vm::{self, doc};
 use crate::{Tree, fuzz, kept, setup, shell, speedscope, venv};
 
 /// Names the file in which live tests note how each layer was probed (tests/common/live.rs).
 const NOTES: &str = "IOTRACE_TEST_TIERS";
 
-/// `args` go to the test runner. With `no_live` the tests that trace real programs are left out.
-pub fn run(tree: &Tree, no_live: bool, args: &[String]) -> Result<()> {
+/// `args` go to the test runner. With `no_live` the tests that trace real programs are left out, with `machines` those on
+/// other kernels run beside all others.
+pub fn run(tree: &Tree, no_live: bool, machines: bool, args: &[String]) -> Result<()> {
     if !no_live && !shell::is_root() {
         bail!(
             "the live tests trace real programs, which needs root; run one of\n  \
@@ -28,9 +30,12 @@ pub fn run(tree: &Tree, no_live: bool, args: &[String]) -> Result<()> {
     let notes = tree.target.join("live.tiers");
     let _ = fs::remove_file(&notes);
     if shell::which("cargo-nextest").is_some() {
-        nextest(tree, no_live, args, &notes)?;
+        nextest(tree, no_live, machines, args, &notes)?;
     } else {
         cargo_test(no_live, args, &notes)?;
+        if machines {
+            vm::prepare(tree, "all")?.run(tree, vm::ALONE)?.report()?;
+        }
     }
     if !no_live && args.is_empty() {
         doc::write_running(&notes)?;
@@ -41,26 +46,42 @@ pub fn run(tree: &Tree, no_live: bool, args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// One run; `.config/nextest.toml` keeps live tests from running beside each other. Their datasets are compared with SQL
-/// meanwhile.
-fn nextest(tree: &Tree, no_live: bool, args: &[String], notes: &Path) -> Result<()> {
-    let mut command = Command::new("cargo");
-    command.env(NOTES, notes).args(["nextest", "run", "--workspace", "--exclude", fuzz::PACKAGE, "--all-targets"]);
+/// `.config/nextest.toml` keeps live tests from running beside each other. Their datasets are compared with SQL meanwhile.
+fn nextest(tree: &Tree, no_live: bool, machines: bool, args: &[String], notes: &Path) -> Result<()> {
+    let command = |profile: &str| {
+        let mut command = Command::new("cargo");
+        command.args(["nextest", "run", "--workspace", "--exclude", fuzz::PACKAGE, "--all-targets"]);
+        command.args(["--profile", profile]).env(NOTES, notes);
+        command
+    };
     if no_live {
-        command.args(["--filterset", "not binary(live)"]);
-        return shell::run(command.args(args));
+        return shell::run(command("default").args(["--filterset", "not binary(live)"]).args(args));
     }
     let dir = tree.target.join("kept");
     if dir.exists() {
         fs::remove_dir_all(&dir).with_context(|| format!("cannot remove {}", dir.display()))?;
     }
     fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
-    let run = || shell::run(command.env(kept::LATER, &dir).args(args));
+    let tests = |profile: &str| shell::run(command(profile).env(kept::LATER, &dir).args(args));
+    let run = || if machines { beside_machines(tree, tests) } else { tests("default") };
     let (result, differences) = kept::beside(&kept::program()?, &dir, run)?;
     if !differences.is_empty() {
         bail!("datasets of live tests differ from SQL:\n{}", differences.join("\n"));
     }
     result
+}
+
+/// Runs the tests of profile `beside` while there are machines, and then those of profile `alone`.
+fn beside_machines(tree: &Tree, tests: impl Fn(&str) -> Result<()>) -> Result<()> {
+    let machines = vm::prepare(tree, "all")?;
+    let (beside, machines) = thread::scope(|scope| {
+        let machines = scope.spawn(|| machines.run(tree, vm::BESIDE));
+        let beside = tests("beside");
+        (beside, machines.join().unwrap_or_else(|_| bail!("a thread of xtask panicked")))
+    });
+    let results = [beside, tests("alone"), machines.and_then(|machines| machines.report())];
+    let errors: Vec<String> = results.into_iter().filter_map(|r| Some(format!("{:#}", r.err()?))).collect();
+    if errors.is_empty() { Ok(()) } else { bail!("{}", errors.join("\n")) }
 }
 
 /// Two runs, because only one of them may use threads.

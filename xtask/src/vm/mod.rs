@@ -17,7 +17,8 @@ use crate::setup::{self, Package, Sign, package};
 use crate::{Tree, kept, programs, shell, venv};
 use kernels::Kernel;
 use qemu::End;
-use suite::{Built, ConsoleLine, Verdict};
+pub use suite::{ALONE, BESIDE};
+use suite::{Built, ConsoleLine, Patience, Verdict};
 
 /// What this needs besides the packages of `cargo xtask setup`.
 const PACKAGES: &[Package] = &[
@@ -31,12 +32,15 @@ const PACKAGES: &[Package] = &[
     package("nfs-kernel-server", "nfs-utils", Sign::Program("rpc.nfsd"), "a test in them mounts what it exports"),
 ];
 
-/// A kernel that takes longer is stopped, and so is a file of tests. The whole suite takes some 15 to 20 minutes there.
-const LIMIT: Duration = Duration::from_mins(40);
-const LIMIT_OF_A_FILE: u64 = 600;
+/// Kernels and tests that are ready to run.
+pub struct Machines {
+    kernels: Vec<Kernel>,
+    built: Vec<Built>,
+    dir: PathBuf,
+}
 
-/// Runs the suite on the kernels of these versions, all at the same time, and writes their sections of docs/kernels.md.
-pub fn run(tree: &Tree, which: &str) -> Result<()> {
+/// Fetches the kernels of these versions, and builds the tests.
+pub fn prepare(tree: &Tree, which: &str) -> Result<Machines> {
     let versions: Vec<&'static str> =
         kernels::VERSIONS.iter().copied().filter(|v| which == "all" || which == *v).collect();
     if versions.is_empty() {
@@ -55,30 +59,56 @@ pub fn run(tree: &Tree, which: &str) -> Result<()> {
     for name in programs::names() {
         programs::compile(&tree.root, &tree.target, name).map_err(|e| anyhow!(e))?;
     }
-    let results: Vec<Result<Outcome>> = thread::scope(|scope| {
-        let machines: Vec<_> = kernels.iter().map(|kernel| scope.spawn(|| one(tree, &dir, kernel, &built))).collect();
-        machines.into_iter().map(|m| m.join().unwrap_or_else(|_| Err(anyhow!("a thread of xtask panicked")))).collect()
-    });
-    let mut bad = Vec::new();
-    for (kernel, result) in kernels.iter().zip(results) {
-        let outcome = result.with_context(|| format!("kernel {}", kernel.release))?;
-        print!("{}", outcome.report(&kernel.release));
-        let problems = outcome.problems();
-        if problems.is_empty() {
-            let volume =
-                "Debian's, in QEMU with 2 emulated processors;\next4 and xfs on virtio disks, ext4 on null_blk";
-            doc::write(kernel.version, &doc::section(volume, &outcome.notes, &outcome.left_out())?)?;
+    Ok(Machines { kernels, built, dir })
+}
+
+impl Machines {
+    /// Runs the suite on all kernels at the same time.
+    pub fn run(&self, tree: &Tree, patience: Patience) -> Result<Ended> {
+        let outcomes: Vec<Result<Outcome>> = thread::scope(|scope| {
+            let start = |kernel| scope.spawn(move || one(tree, &self.dir, kernel, &self.built, patience));
+            let machines: Vec<_> = self.kernels.iter().map(start).collect();
+            let panicked = || Err(anyhow!("a thread of xtask panicked"));
+            machines.into_iter().map(|m| m.join().unwrap_or_else(|_| panicked())).collect()
+        });
+        let named = |(kernel, outcome): (&Kernel, Result<Outcome>)| {
+            let outcome = outcome.with_context(|| format!("kernel {}", kernel.release))?;
+            Ok((kernel.version, kernel.release.clone(), outcome))
+        };
+        let outcomes = self.kernels.iter().zip(outcomes).map(named).collect::<Result<_>>()?;
+        Ok(Ended { outcomes, dir: self.dir.clone() })
+    }
+}
+
+/// What came of all kernels: version, release, outcome.
+pub struct Ended {
+    outcomes: Vec<(&'static str, String, Outcome)>,
+    dir: PathBuf,
+}
+
+impl Ended {
+    /// Prints what ran and writes the kernels' sections of docs/kernels.md; a test that failed is an error.
+    pub fn report(&self) -> Result<()> {
+        let mut bad = Vec::new();
+        for (version, release, outcome) in &self.outcomes {
+            print!("{}", outcome.report(release));
+            let problems = outcome.problems();
+            if problems.is_empty() {
+                let volume =
+                    "Debian's, in QEMU with 2 emulated processors;\next4 and xfs on virtio disks, ext4 on null_blk";
+                doc::write(version, &doc::section(volume, &outcome.notes, &outcome.left_out())?)?;
+            }
+            bad.extend(problems.into_iter().map(|p| format!("Linux {version}: {p}")));
         }
-        bad.extend(problems.into_iter().map(|p| format!("Linux {}: {p}", kernel.version)));
+        if !bad.is_empty() {
+            bail!(
+                "{}\nThe consoles are in {1}/KERNEL.console, the output of tests in {1}/job-KERNEL",
+                bad.join("\n"),
+                self.dir.display()
+            );
+        }
+        Ok(())
     }
-    if !bad.is_empty() {
-        bail!(
-            "{}\nThe consoles are in {1}/KERNEL.console, the output of tests in {1}/job-KERNEL",
-            bad.join("\n"),
-            dir.display()
-        );
-    }
-    Ok(())
 }
 
 /// Builds the tests of the suite.
@@ -129,7 +159,7 @@ impl Ran {
 }
 
 /// Runs the suite on one kernel.
-fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built]) -> Result<Outcome> {
+fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built], patience: Patience) -> Result<Outcome> {
     let initramfs = image::make(kernel)?;
     let job = dir.join(format!("job-{}", kernel.version));
     if job.exists() {
@@ -137,7 +167,7 @@ fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built]) -> Result<Outc
     }
     fs::create_dir_all(&job).with_context(|| format!("cannot make {}", job.display()))?;
     let tracer = tree.target.join("debug/iotrace-bpf");
-    let script = suite::script(&tree.root, &job, &kernel.base, &tracer.to_string_lossy(), LIMIT_OF_A_FILE, built);
+    let script = suite::script(&tree.root, &job, &kernel.base, &tracer.to_string_lossy(), patience, built);
     fs::write(job.join("job.sh"), script).with_context(|| format!("cannot write to {}", job.display()))?;
 
     let console = dir.join(format!("{}.console", kernel.version));
@@ -154,7 +184,7 @@ fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built]) -> Result<Outc
         tail: Vec::new(),
     };
     let progress = |text: &str| println!("  {:5} {:4} s  {text}", kernel.version, start.elapsed().as_secs());
-    let end = qemu::run(kernel, &initramfs, &job, &console, LIMIT, |line| {
+    let end = qemu::run(kernel, &initramfs, &job, &console, patience.machine, |line| {
         outcome.tail.push(line.to_owned());
         if outcome.tail.len() > 60 {
             outcome.tail.remove(0);
@@ -245,7 +275,7 @@ impl Outcome {
         match &self.end {
             End::Panic(why) => problems.push(format!("{why}; the console's end:\n    {}", tail())),
             End::TimeOut => {
-                problems.push(format!("no end within {} s; the console's end:\n    {}", LIMIT.as_secs(), tail()));
+                problems.push(format!("no end within {} s; the console's end:\n    {}", self.took.as_secs(), tail()));
             }
             End::Off if !self.done => problems.push(format!("it stopped early; the console's end:\n    {}", tail())),
             End::Off => {}

@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::kernels::Kernel;
+use crate::shell;
 
 const DISK_BYTES: u64 = 1 << 30;
 const MEMORY: &str = "3072M";
@@ -43,7 +44,7 @@ pub fn run(
     let _root = Server::start(&root, Path::new("/"), true)?;
     let _out = Server::start(&out, job, false)?;
 
-    let mut command = Command::new("qemu-system-x86_64");
+    let mut command = shell::idle("qemu-system-x86_64");
     // Several threads would run code that another one is just patching: guests die of a breakpoint that is gone already.
     // With erms and fsrm kernels clear and copy pages by instructions that are emulated byte by byte: together with what is
     // not cleared at all (init_on_alloc, huge pages) a fifth of a trace's time.
@@ -148,11 +149,11 @@ impl Server {
         let mut command = if read_only {
             // A view of its own, gone with the process: of all that is mounted, the tree itself only to be read.
             let script = "mount --make-rprivate / && mount --rbind \"$1\" \"$2\" && mount -o remount,bind,ro \"$2\" && shift 2 && exec \"$@\"";
-            let mut unshare = Command::new("unshare");
+            let mut unshare = shell::idle("unshare");
             unshare.args(["-m", "sh", "-c", script, "sh"]).arg(source).arg(&seen).arg(program);
             unshare
         } else {
-            Command::new(program)
+            shell::idle(program)
         };
         command.arg(format!("--socket-path={}", socket.display()));
         command.arg("-o").arg(format!("source={}", seen.display())).args(options);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 /// In the job's directory: datasets that the host compares with SQL when the machine is off.
 pub const KEPT: &str = "kept";
@@ -85,6 +86,22 @@ pub const SUITE: &[File] = &[
     File { name: "storage::nfs", volumes: LAST, modules: "nfsd nfsv3 nfsv4", ..PLAIN },
 ];
 
+/// How long is waited for machines.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// The factor by which tests wait longer.
+    slower: u32,
+    /// A file of tests that takes longer is stopped.
+    file: Duration,
+    /// So is a machine.
+    pub machine: Duration,
+}
+
+/// Where they have a CPU each, which takes some 11 to 20 minutes.
+pub const ALONE: Patience = Patience { slower: 8, file: Duration::from_mins(10), machine: Duration::from_mins(40) };
+/// Where they take what other tests leave of the CPUs.
+pub const BESIDE: Patience = Patience { slower: 20, file: Duration::from_mins(30), machine: Duration::from_hours(1) };
+
 /// The file systems that tests work on.
 pub const VOLUMES: &[&str] = ALL;
 
@@ -98,12 +115,12 @@ pub struct Built {
 
 /// The script that the machine runs, with the tests that are ignored where a module is missing. It reports on the console
 /// where it is: lines that begin with `@`. `modules` is what `lib/modules` is in.
-pub fn script(root: &Path, job: &Path, modules: &Path, tracer: &str, seconds: u64, built: &[Built]) -> String {
+pub fn script(root: &Path, job: &Path, modules: &Path, tracer: &str, patience: Patience, built: &[Built]) -> String {
     let (job, modules) = (job.display(), modules.display());
     let path = std::env::var("PATH").unwrap_or_default();
     let mut script = format!(
         "export PATH='{path}' HOME=/root OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export IOTRACE_TEST_SLOWER=8 IOTRACE_TEST_CLOCK=1 IOTRACE_TEST_COMPARE_LATER='{job}/{KEPT}'
+export IOTRACE_TEST_SLOWER={slower} IOTRACE_TEST_CLOCK=1 IOTRACE_TEST_COMPARE_LATER='{job}/{KEPT}'
 mkdir -p '{job}/{KEPT}'
 cd '{root}'
 n=/sys/kernel/config/nullb/nullb0
@@ -135,6 +152,8 @@ run() {{ # volume, name, modules, file, options
 }}
 ",
         root = root.display(),
+        slower = patience.slower,
+        seconds = patience.file.as_secs(),
     );
     for volume in VOLUMES {
         for Built { file, path, tests } in built.iter().filter(|b| b.file.volumes.contains(volume)) {
@@ -311,7 +330,7 @@ mod tests {
             Built { file, path: "/t/live".to_owned(), tests }
         };
         let built: Vec<Built> = SUITE.iter().map(built).collect();
-        let script = script(Path::new("/r"), Path::new("/j"), Path::new("/k"), "/t/iotrace-bpf", 60, &built);
+        let script = script(Path::new("/r"), Path::new("/j"), Path::new("/k"), "/t/iotrace-bpf", ALONE, &built);
         for file in SUITE {
             for volume in file.volumes {
                 let run = format!("run {volume} {0} '{1}' '/t/live' ", file.name, file.modules);
