@@ -62,11 +62,13 @@ const REMEMBERED_MAX: usize = 1 << 20;
 struct Remembered<T> {
     by_id: HashMap<i64, T>,
     order: VecDeque<i64>,
+    /// So many of them were there when it was looked what can be forgotten.
+    old: usize,
 }
 
 impl<T> Default for Remembered<T> {
     fn default() -> Self {
-        Self { by_id: HashMap::default(), order: VecDeque::new() }
+        Self { by_id: HashMap::default(), order: VecDeque::new(), old: 0 }
     }
 }
 
@@ -76,11 +78,20 @@ impl<T: Copy> Remembered<T> {
         let full = self.order.len() >= REMEMBERED_MAX;
         if full && let Some(old) = self.order.pop_front() {
             self.by_id.remove(&old);
+            self.old = self.old.saturating_sub(1);
         }
         if self.by_id.insert(id, value).is_none() {
             self.order.push_back(id);
         }
         full
+    }
+
+    /// Forgets what came before this was called last.
+    fn forget(&mut self) {
+        for old in self.order.drain(..self.old) {
+            self.by_id.remove(&old);
+        }
+        self.old = self.order.len();
     }
 
     fn get(&self, id: Option<i64>) -> Option<T> {
@@ -115,12 +126,26 @@ impl Opaque {
     }
 }
 
+/// The calls of a thread that may be around the next one.
+#[derive(Debug, Clone)]
+struct Thread<T> {
+    around: Vec<Around<T>>,
+    /// None of its spans has come since it was looked what can be forgotten.
+    idle: bool,
+}
+
+impl<T> Default for Thread<T> {
+    fn default() -> Self {
+        Self { around: Vec::new(), idle: false }
+    }
+}
+
 /// Follows the spans of each thread in the order of the dataset: a call comes before the calls inside it. Only phases that
 /// no call is around come whenever they ended. Memory grows with the number of threads and, up to a limit, of asynchronous
-/// operations and of calls whose bytes are not known.
+/// operations and of calls whose bytes are not known, unless [`Nesting::forget_idle`] is called from time to time.
 #[derive(Debug, Clone)]
 pub struct Nesting<T = ()> {
-    threads: HashMap<i64, Vec<Around<T>>>,
+    threads: HashMap<i64, Thread<T>>,
     /// Of asynchronous operations, which other threads may carry out.
     operations: Remembered<Enclosing>,
     opaque: Opaque,
@@ -152,15 +177,23 @@ impl<T: Copy> Nesting<T> {
         self.opaque.overflow
     }
 
+    /// Forgets threads without a span, and operations and calls that came, before this was called last: the spans of a
+    /// call come together, when the outermost one around it is over.
+    pub fn forget_idle(&mut self) {
+        self.threads.retain(|_, thread| !std::mem::replace(&mut thread.idle, true));
+        self.operations.forget();
+        self.opaque.calls.forget();
+    }
+
     /// What is kept with the call around a span, if that has come and is on the same thread.
     pub fn above(&self, span: &Span) -> Option<T> {
-        let around = self.threads.get(&(span.span_id >> SEQ_BITS))?;
-        around.iter().rfind(|a| Some(a.id) == span.parent_id).map(|a| a.kept)
+        let thread = self.threads.get(&(span.span_id >> SEQ_BITS))?;
+        thread.around.iter().rfind(|a| Some(a.id) == span.parent_id).map(|a| a.kept)
     }
 
     /// What is kept with the calls of a thread.
     pub fn kept_mut(&mut self, thread: i64) -> impl Iterator<Item = &mut T> {
-        self.threads.get_mut(&thread).into_iter().flatten().map(|around| &mut around.kept)
+        self.threads.get_mut(&thread).into_iter().flat_map(|thread| &mut thread.around).map(|around| &mut around.kept)
     }
 
     /// The next span, and what is to be kept with it.
@@ -175,7 +208,8 @@ impl<T: Copy> Nesting<T> {
 
     fn find(&mut self, span: &Span, kept: T) -> Enclosing {
         let thread = span.span_id >> SEQ_BITS;
-        let around = self.threads.entry(thread).or_default();
+        let Thread { around, idle } = self.threads.entry(thread).or_default();
+        *idle = false;
         let at = around.iter().rposition(|a| Some(a.id) == span.parent_id);
         let phase = is_phase(span);
         let elsewhere = span.parent_id.filter(|parent| parent >> SEQ_BITS != thread);
@@ -255,6 +289,30 @@ mod tests {
         assert_eq!(of(&helper(1, Some(span_id(1, 1)))), call);
         assert_eq!(of(&helper(2, Some(span_id(2, 1)))), call);
         assert_eq!(of(&helper(3, None)), Some((span_id(2, 3), Syscall)));
+    }
+
+    #[test]
+    fn threads_and_operations_without_a_span_are_forgotten_and_others_are_not() {
+        use Kind::Write;
+        use Layer::{Mpiio, Syscall};
+        let mut nesting = Nesting::default();
+        let in_thread = |thread, seq, parent: Option<i64>| Span {
+            span_id: span_id(thread, seq),
+            parent_id: parent,
+            ..span(0, None, Syscall, Write)
+        };
+        nesting.of(&Span { flags: flag::ASYNC, ..span(1, None, Mpiio, Write) });
+        nesting.forget_idle();
+        nesting.of(&in_thread(2, 1, None));
+        let helper = nesting.of(&in_thread(3, 1, Some(span_id(1, 1))));
+        assert_eq!(helper.call, Some((span_id(1, 1), Mpiio)), "the operation has just come");
+        nesting.forget_idle();
+        assert_eq!((nesting.threads.len(), nesting.operations.order.len()), (2, 0), "thread 1 was idle");
+        assert_eq!(nesting.of(&in_thread(2, 2, Some(span_id(2, 1)))).call, Some((span_id(2, 1), Syscall)));
+        nesting.forget_idle();
+        nesting.forget_idle();
+        assert!(nesting.threads.is_empty() && nesting.opaque.calls.by_id.is_empty());
+        assert!(nesting.operations.by_id.is_empty() && !nesting.overflow());
     }
 
     fn without_asks(around: Enclosing) -> Enclosing {

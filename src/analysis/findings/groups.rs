@@ -187,6 +187,7 @@ impl Groups {
         self.threads.retain(|_, thread| thread.end >= since_ns);
         self.threads.values_mut().for_each(|thread| thread.group = None);
         self.operations.clear();
+        self.known.forget_creators();
         let (all, processes) = (std::mem::take(&mut self.all), std::mem::take(&mut self.processes));
         let (index, accesses) = (std::mem::take(&mut self.index), self.accesses.split());
         let (phases, demoted) = (std::mem::take(&mut self.phases), std::mem::take(&mut self.demoted));

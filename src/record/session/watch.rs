@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// How often rules are applied.
 const EVERY: Duration = Duration::from_secs(2);
+/// How often threads are forgotten that made no call.
+const FORGETS: Duration = Duration::from_mins(1);
 
 /// Follows the rows of a trace.
 pub struct Watch {
@@ -20,6 +22,8 @@ pub struct Watch {
     own: Option<OwnCalls>,
     aggregate: bool,
     next: Duration,
+    /// When threads are forgotten.
+    forgets: Duration,
     /// Rules whose findings were wanted at the last look, to see which are new.
     held: HashSet<&'static str>,
 }
@@ -33,6 +37,7 @@ impl Watch {
             own: own.then(OwnCalls::default),
             aggregate,
             next: EVERY,
+            forgets: FORGETS,
             held: HashSet::new(),
         }
     }
@@ -70,6 +75,10 @@ impl Watch {
             return None;
         }
         self.next = elapsed + EVERY;
+        if elapsed >= self.forgets {
+            self.forgets = elapsed + FORGETS;
+            self.nesting.forget_idle();
+        }
         self.live.tick(elapsed.as_nanos() as i64);
         Some(self.live.find(None, self.aggregate))
     }
