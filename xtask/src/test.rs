@@ -4,13 +4,18 @@ use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use crate::vm::{self, doc};
 use crate::{Tree, fuzz, kept, setup, shell, speedscope, venv};
 
 /// Names the file in which live tests note how each layer was probed (tests/common/live.rs).
 const NOTES: &str = "IOTRACE_TEST_TIERS";
+
+/// How long machines may take to boot, before tests run beside them.
+const BOOT: Duration = Duration::from_mins(3);
 
 /// `args` go to the test runner. With `no_live` the tests that trace real programs are left out, with `machines` those on
 /// other kernels run beside all others.
@@ -34,7 +39,7 @@ pub fn run(tree: &Tree, no_live: bool, machines: bool, args: &[String]) -> Resul
     } else {
         cargo_test(no_live, args, &notes)?;
         if machines {
-            vm::prepare(tree, "all")?.run(tree, vm::ALONE)?.report()?;
+            vm::prepare(tree, "all")?.run(tree, vm::ALONE, &|| ())?.report()?;
         }
     }
     if !no_live && args.is_empty() {
@@ -74,12 +79,19 @@ fn nextest(tree: &Tree, no_live: bool, machines: bool, args: &[String], notes: &
 /// Runs the tests of profile `beside` while there are machines, and then those of profile `alone`.
 fn beside_machines(tree: &Tree, tests: impl Fn(&str) -> Result<()>) -> Result<()> {
     let machines = vm::prepare(tree, "all")?;
-    let (beside, machines) = thread::scope(|scope| {
-        let machines = scope.spawn(|| machines.run(tree, vm::BESIDE));
+    let (booted, boots) = mpsc::channel();
+    let (beside, ended) = thread::scope(|scope| {
+        let machines = &machines;
+        let running = scope.spawn(move || machines.run(tree, vm::BESIDE, &|| _ = booted.send(())));
+        // A kernel that gets no CPU while it boots finds that its timers do not work.
+        let all_booted = (0..machines.count()).try_for_each(|_| boots.recv_timeout(BOOT));
+        if all_booted.is_err() {
+            println!("not all machines have booted: the tests go on");
+        }
         let beside = tests("beside");
-        (beside, machines.join().unwrap_or_else(|_| bail!("a thread of xtask panicked")))
+        (beside, running.join().unwrap_or_else(|_| bail!("a thread of xtask panicked")))
     });
-    let results = [beside, tests("alone"), machines.and_then(|machines| machines.report())];
+    let results = [beside, tests("alone"), ended.and_then(|machines| machines.report())];
     let errors: Vec<String> = results.into_iter().filter_map(|r| Some(format!("{:#}", r.err()?))).collect();
     if errors.is_empty() { Ok(()) } else { bail!("{}", errors.join("\n")) }
 }

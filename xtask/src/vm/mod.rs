@@ -63,10 +63,14 @@ pub fn prepare(tree: &Tree, which: &str) -> Result<Machines> {
 }
 
 impl Machines {
-    /// Runs the suite on all kernels at the same time.
-    pub fn run(&self, tree: &Tree, patience: Patience) -> Result<Ended> {
+    pub fn count(&self) -> usize {
+        self.kernels.len()
+    }
+
+    /// Runs the suite on all kernels at the same time. `up` is called for each of them that has booted.
+    pub fn run(&self, tree: &Tree, patience: Patience, up: &(dyn Fn() + Sync)) -> Result<Ended> {
         let outcomes: Vec<Result<Outcome>> = thread::scope(|scope| {
-            let start = |kernel| scope.spawn(move || one(tree, &self.dir, kernel, &self.built, patience));
+            let start = |kernel| scope.spawn(move || one(tree, &self.dir, (kernel, up), &self.built, patience));
             let machines: Vec<_> = self.kernels.iter().map(start).collect();
             let panicked = || Err(anyhow!("a thread of xtask panicked"));
             machines.into_iter().map(|m| m.join().unwrap_or_else(|_| panicked())).collect()
@@ -159,7 +163,13 @@ impl Ran {
 }
 
 /// Runs the suite on one kernel.
-fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built], patience: Patience) -> Result<Outcome> {
+fn one(
+    tree: &Tree,
+    dir: &Path,
+    (kernel, up): (&Kernel, &(dyn Fn() + Sync)),
+    built: &[Built],
+    patience: Patience,
+) -> Result<Outcome> {
     let initramfs = image::make(kernel)?;
     let job = dir.join(format!("job-{}", kernel.version));
     if job.exists() {
@@ -190,7 +200,10 @@ fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built], patience: Pati
             outcome.tail.remove(0);
         }
         match suite::parse_line(line) {
-            Some(ConsoleLine::Kernel(release)) => progress(&format!("kernel {release} is up")),
+            Some(ConsoleLine::Kernel(release)) => {
+                progress(&format!("kernel {release} is up"));
+                up();
+            }
             Some(ConsoleLine::Begin { volume, name }) => {
                 began = Instant::now();
                 progress(&format!("{name} on {volume}"));

@@ -58,8 +58,8 @@ pub fn run(
     ]);
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot"]);
     command.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(initramfs);
-    let arguments = "console=ttyS0 quiet mitigations=off random.trust_cpu=on tsc=reliable panic=-1 init_on_alloc=0 \
-                 transparent_hugepage=madvise";
+    let arguments = "console=ttyS0 quiet mitigations=off random.trust_cpu=on tsc=reliable no_timer_check panic=-1 \
+                 init_on_alloc=0 transparent_hugepage=madvise";
     command.args(["-append", &format!("{arguments} job={}", job.display())]);
     for (socket, tag) in [(&root, "root"), (&out, "job")] {
         command.args(["-chardev", &format!("socket,id={tag},path={}", socket.display())]);
