@@ -130,7 +130,7 @@ fn run(task: Task) -> Result<()> {
         }
         Task::Demo => demo::run(&tree),
         Task::Test { no_live, vm, args } => test::run(&tree, no_live, vm, &args),
-        Task::Vm { kernel } => vm::prepare(&tree, &kernel)?.run(&tree, vm::ALONE, &|| ())?.report(),
+        Task::Vm { kernel } => vm::prepare(&tree, &kernel)?.run(&tree, vm::ALONE, &|| ()).report(),
         Task::Bench { group, rounds, dir } => bench::run(&tree, group, rounds, &dir),
         Task::Fuzz { seconds, target } => fuzz::run(&tree, seconds, target.as_deref()),
         Task::Soak(wish) => soak::run(&tree, &wish),

@@ -1,6 +1,6 @@
 //! Runs every test with `cargo nextest`, or with `cargo test` where that is not installed.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -39,7 +39,7 @@ pub fn run(tree: &Tree, no_live: bool, machines: bool, args: &[String]) -> Resul
     } else {
         cargo_test(no_live, args, &notes)?;
         if machines {
-            vm::prepare(tree, "all")?.run(tree, vm::ALONE, &|| ())?.report()?;
+            vm::prepare(tree, "all")?.run(tree, vm::ALONE, &|| ()).report()?;
         }
     }
     if !no_live && args.is_empty() {
@@ -89,7 +89,7 @@ fn beside_machines(tree: &Tree, tests: impl Fn(&str) -> Result<()>) -> Result<()
             println!("not all machines have booted: the tests go on");
         }
         let beside = tests("beside");
-        (beside, running.join().unwrap_or_else(|_| bail!("a thread of xtask panicked")))
+        (beside, running.join().map_err(|_| anyhow!("a thread of xtask panicked")))
     });
     let results = [beside, tests("alone"), ended.and_then(|machines| machines.report())];
     let errors: Vec<String> = results.into_iter().filter_map(|r| Some(format!("{:#}", r.err()?))).collect();

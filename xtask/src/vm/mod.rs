@@ -68,25 +68,21 @@ impl Machines {
     }
 
     /// Runs the suite on all kernels at the same time. `up` is called for each of them that has booted.
-    pub fn run(&self, tree: &Tree, patience: Patience, up: &(dyn Fn() + Sync)) -> Result<Ended> {
+    pub fn run(&self, tree: &Tree, patience: Patience, up: &(dyn Fn() + Sync)) -> Ended {
         let outcomes: Vec<Result<Outcome>> = thread::scope(|scope| {
             let start = |kernel| scope.spawn(move || one(tree, &self.dir, (kernel, up), &self.built, patience));
             let machines: Vec<_> = self.kernels.iter().map(start).collect();
             let panicked = || Err(anyhow!("a thread of xtask panicked"));
             machines.into_iter().map(|m| m.join().unwrap_or_else(|_| panicked())).collect()
         });
-        let named = |(kernel, outcome): (&Kernel, Result<Outcome>)| {
-            let outcome = outcome.with_context(|| format!("kernel {}", kernel.release))?;
-            Ok((kernel.version, kernel.release.clone(), outcome))
-        };
-        let outcomes = self.kernels.iter().zip(outcomes).map(named).collect::<Result<_>>()?;
-        Ok(Ended { outcomes, dir: self.dir.clone() })
+        let named = |(kernel, outcome): (&Kernel, _)| (kernel.version, kernel.release.clone(), outcome);
+        Ended { outcomes: self.kernels.iter().zip(outcomes).map(named).collect(), dir: self.dir.clone() }
     }
 }
 
 /// What came of all kernels: version, release, outcome.
 pub struct Ended {
-    outcomes: Vec<(&'static str, String, Outcome)>,
+    outcomes: Vec<(&'static str, String, Result<Outcome>)>,
     dir: PathBuf,
 }
 
@@ -95,6 +91,13 @@ impl Ended {
     pub fn report(&self) -> Result<()> {
         let mut bad = Vec::new();
         for (version, release, outcome) in &self.outcomes {
+            let outcome = match outcome {
+                Ok(outcome) => outcome,
+                Err(why) => {
+                    bad.push(format!("Linux {version}: {why:#}"));
+                    continue;
+                }
+            };
             print!("{}", outcome.report(release));
             let problems = outcome.problems();
             if problems.is_empty() {
@@ -194,7 +197,7 @@ fn one(
         tail: Vec::new(),
     };
     let progress = |text: &str| println!("  {:5} {:4} s  {text}", kernel.version, start.elapsed().as_secs());
-    let end = qemu::run(kernel, &initramfs, &job, &console, patience.machine, |line| {
+    let end = qemu::run(kernel, &initramfs, &job, &console, patience, |line| {
         outcome.tail.push(line.to_owned());
         if outcome.tail.len() > 60 {
             outcome.tail.remove(0);

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::kernels::Kernel;
-use crate::shell;
+use super::suite::Patience;
 
 const DISK_BYTES: u64 = 1 << 30;
 const MEMORY: &str = "3072M";
@@ -34,17 +34,17 @@ pub fn run(
     initramfs: &Path,
     job: &Path,
     console: &Path,
-    limit: Duration,
+    patience: Patience,
     mut line: impl FnMut(&str),
 ) -> Result<End> {
     let state = job.join("run");
     fs::create_dir_all(&state).with_context(|| format!("cannot make {}", state.display()))?;
     let disks = [disk(&state, "ext4", &["-q", "-F"])?, disk(&state, "xfs", &["-q", "-f"])?];
     let (root, out) = (state.join("root.sock"), state.join("job.sock"));
-    let _root = Server::start(&root, Path::new("/"), true)?;
-    let _out = Server::start(&out, job, false)?;
+    let _root = Server::start(&root, Path::new("/"), true, patience)?;
+    let _out = Server::start(&out, job, false, patience)?;
 
-    let mut command = shell::idle("qemu-system-x86_64");
+    let mut command = patience.command("qemu-system-x86_64");
     // Several threads would run code that another one is just patching: guests die of a breakpoint that is gone already.
     // With erms and fsrm kernels clear and copy pages by instructions that are emulated byte by byte: together with what is
     // not cleared at all (init_on_alloc, huge pages) a fifth of a trace's time.
@@ -85,7 +85,7 @@ pub fn run(
     let start = Instant::now();
     let mut end = End::Off;
     loop {
-        match lines.recv_timeout(limit.saturating_sub(start.elapsed())) {
+        match lines.recv_timeout(patience.machine.saturating_sub(start.elapsed())) {
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&bytes);
                 let text = text.trim_end_matches('\r');
@@ -138,7 +138,7 @@ impl Drop for Running {
 struct Server(#[expect(dead_code, reason = "ends with it")] Group);
 
 impl Server {
-    fn start(socket: &Path, source: &Path, read_only: bool) -> Result<Self> {
+    fn start(socket: &Path, source: &Path, read_only: bool, patience: Patience) -> Result<Self> {
         let program = VIRTIOFSD.iter().find(|p| Path::new(p).is_file()).ok_or_else(|| {
             anyhow!("virtiofsd is not in {}: apt-get install qemu-system-common virtiofsd", VIRTIOFSD.join(", "))
         })?;
@@ -149,11 +149,11 @@ impl Server {
         let mut command = if read_only {
             // A view of its own, gone with the process: of all that is mounted, the tree itself only to be read.
             let script = "mount --make-rprivate / && mount --rbind \"$1\" \"$2\" && mount -o remount,bind,ro \"$2\" && shift 2 && exec \"$@\"";
-            let mut unshare = shell::idle("unshare");
+            let mut unshare = patience.command("unshare");
             unshare.args(["-m", "sh", "-c", script, "sh"]).arg(source).arg(&seen).arg(program);
             unshare
         } else {
-            shell::idle(program)
+            patience.command(program)
         };
         command.arg(format!("--socket-path={}", socket.display()));
         command.arg("-o").arg(format!("source={}", seen.display())).args(options);

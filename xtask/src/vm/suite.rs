@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
+
+use crate::shell;
 
 /// In the job's directory: datasets that the host compares with SQL when the machine is off.
 pub const KEPT: &str = "kept";
@@ -86,9 +89,11 @@ pub const SUITE: &[File] = &[
     File { name: "storage::nfs", volumes: LAST, modules: "nfsd nfsv3 nfsv4", ..PLAIN },
 ];
 
-/// How long is waited for machines.
+/// How machines share the CPUs, and how long is waited for them.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
+    /// They run where nothing else wants the CPU.
+    idle: bool,
     /// The factor by which tests wait longer.
     slower: u32,
     /// A file of tests that takes longer is stopped.
@@ -98,9 +103,18 @@ pub struct Patience {
 }
 
 /// Where they have a CPU each, which takes some 11 to 20 minutes.
-pub const ALONE: Patience = Patience { slower: 8, file: Duration::from_mins(10), machine: Duration::from_mins(40) };
+pub const ALONE: Patience =
+    Patience { idle: false, slower: 8, file: Duration::from_mins(10), machine: Duration::from_mins(40) };
 /// Where they take what other tests leave of the CPUs.
-pub const BESIDE: Patience = Patience { slower: 20, file: Duration::from_mins(30), machine: Duration::from_hours(1) };
+pub const BESIDE: Patience =
+    Patience { idle: true, slower: 20, file: Duration::from_mins(30), machine: Duration::from_hours(1) };
+
+impl Patience {
+    /// A program that a machine needs.
+    pub fn command(self, program: &str) -> Command {
+        if self.idle { shell::idle(program) } else { Command::new(program) }
+    }
+}
 
 /// The file systems that tests work on.
 pub const VOLUMES: &[&str] = ALL;
