@@ -185,6 +185,12 @@ impl<T: Copy> Nesting<T> {
         self.opaque.calls.forget();
     }
 
+    /// How many threads it remembers.
+    #[cfg(test)]
+    pub fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
     /// What is kept with the call around a span, if that has come and is on the same thread.
     pub fn above(&self, span: &Span) -> Option<T> {
         let thread = self.threads.get(&(span.span_id >> SEQ_BITS))?;

@@ -33,7 +33,7 @@ pub struct Known {
 const O_DSYNC: i32 = 0o10_000;
 const O_CREAT: i32 = 0o100;
 const O_APPEND: i32 = 0o2000;
-/// Calls that opened files which a trace that goes on remembers, at least; each takes some 150 bytes.
+/// Calls that opened files which a trace that goes on remembers, at least.
 const CREATORS: u64 = 1 << 14;
 /// What file systems keep together: pages, and their own blocks.
 const BLOCK: i64 = 4096;

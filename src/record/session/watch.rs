@@ -152,6 +152,18 @@ mod tests {
     }
 
     #[test]
+    fn threads_without_a_call_for_two_minutes_are_forgotten() {
+        let mut watch = Watch::new(false, false);
+        let mut look = |s, rows: &[Row]| {
+            watch.push(rows);
+            watch.look(Duration::from_secs(s));
+            watch.nesting.threads()
+        };
+        assert_eq!([look(2, &flushes(0..1)), look(60, &[]), look(62, &[]), look(120, &[])], [1, 1, 1, 0]);
+        assert_eq!([look(180, &flushes(180_000..180_001)), look(240, &[]), look(300, &[])], [1, 0, 0]);
+    }
+
+    #[test]
     fn sums_of_ranks_are_taken_only_where_they_are_wanted() {
         for wanted in [false, true] {
             let mut watch = Watch::new(false, wanted);
