@@ -1,5 +1,6 @@
 """Compares a report with the views over its dataset, or datasets (the working directory): compare.py REPORT.json ERROR"""
 
+import functools
 import glob
 import json
 import sys
@@ -15,10 +16,16 @@ wrong = []
 compared = 0
 
 
-def rows(query):
+# To plan a view takes most of its time: it is asked once.
+@functools.cache
+def fetched(query):
     result = db.execute(query)
-    names = [column[0] for column in result.description]
-    return [dict(zip(names, row)) for row in result.fetchall()]
+    return [column[0] for column in result.description], result.fetchall()
+
+
+def rows(query):
+    names, values = fetched(query)
+    return [dict(zip(names, row)) for row in values]
 
 
 def same(what, ours, sql, within=0.0):
@@ -61,11 +68,11 @@ views = [row["view_name"] for row in rows("SELECT view_name FROM duckdb_views() 
 assert len(views) > 30, views
 all_joins = 0
 with tempfile.NamedTemporaryFile(suffix=".json") as profile:
-    # Planning a view takes most of its time: the plan is that of the query that is run, and not planned once more.
+    # The plan is that of the query that is run.
     db.execute("PRAGMA enable_profiling = 'json'")
     db.execute(f"PRAGMA profiling_output = '{profile.name}'")
     for view in views:
-        db.execute(f"FROM {view}").fetchall()
+        fetched(f"FROM {view}")
         for conditions in joins(json.load(open(profile.name))):
             all_joins += 1
             keys_of = {c for c in conditions if any(same in c for same in SAME)}
@@ -281,7 +288,12 @@ if not aggregate:
     same("devices", sorted(map(figures_in, our_devices), key=str), sorted(map(figures_in, sql_devices.values()), key=str))
 
 # Collective calls, rank by rank.
-sql_collective = index(rows("FROM v_aggregators WHERE path IS NOT NULL AND rank IS NOT NULL"), "path", "op", "rank")
+sql_collective = index(
+    [row for row in rows("FROM v_aggregators") if row["path"] is not None and row["rank"] is not None],
+    "path",
+    "op",
+    "rank",
+)
 our_collective = {
     (row["path"], row["op"], rank["rank"]): rank
     for row in report["collectives"] if row["path"] is not None
@@ -335,7 +347,7 @@ if cpu and len(report["nodes"]) < 2:
 if sql_ranks:
     wrong.append(f"ranks only in SQL: {list(sql_ranks)}")
 # Neither processes without ranks nor a single rank can be out of balance.
-sql_imbalance = index(rows("FROM v_imbalance WHERE time_max_to_mean IS NOT NULL"), "layer")
+sql_imbalance = index([row for row in rows("FROM v_imbalance") if row["time_max_to_mean"] is not None], "layer")
 our_imbalance = index(report["ranks"]["imbalance"], "layer")
 for key in keys("imbalance", our_imbalance, sql_imbalance):
     row, sql = our_imbalance[key], sql_imbalance[key]
@@ -346,7 +358,9 @@ for key in keys("imbalance", our_imbalance, sql_imbalance):
         same(f"imbalance {key} bytes", row.get("bytes_max_to_mean"), sql["bytes_max_to_mean"], 1e-9)
 
 # What each layer takes; that of devices is in SQL only.
-sql_composed = index(rows("FROM v_composition WHERE layer <> 'block'"), "called", "op", "collective", "layer")
+sql_composed = index(
+    [row for row in rows("FROM v_composition") if row["layer"] != "block"], "called", "op", "collective", "layer"
+)
 our_composed = index(report["composition"], "called", "op", "collective", "layer")
 for key in keys("composition", our_composed, sql_composed):
     for figure in ("calls", "parts", "latency_ns", "added_ns", "bytes"):
@@ -355,7 +369,7 @@ for key in keys("composition", our_composed, sql_composed):
 
 # The slowest calls, and one tree.
 sql_slowest = index(rows("FROM v_slowest"), "host", "root_id")
-slowest = rows("FROM v_slowest LIMIT 1")
+slowest = rows("FROM v_slowest")[:1]
 if slowest:
     same("slowest", report["slowest"][0]["tree"]["dur_ns"], slowest[0]["net_ns"])
 for call in report["slowest"]:

@@ -69,30 +69,15 @@ fn last_line(out: &[u8]) -> &[u8] {
 
 /// The rows that a query over the dataset's views gives, each a map from column to value.
 pub fn query(dir: &Path, sql: &str) -> Vec<Value> {
-    let script = "import duckdb, glob, json, sys; db = duckdb.connect()
-db.execute('SET enable_progress_bar = false')
-db.execute(open(glob.glob('**/views.sql', recursive=True)[0]).read()); rows = db.execute(sys.argv[1])
-names = [column[0] for column in rows.description]
-print(); print(json.dumps([dict(zip(names, row)) for row in rows.fetchall()]))";
-    let out = Command::new(python()).args(["-c", script, sql]).current_dir(dir).output().unwrap();
-    assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
-    serde_json::from_slice(last_line(&out.stdout)).unwrap()
+    queries(dir, &[sql.to_owned()]).remove(0)
 }
 
 /// The same of many queries, in one program.
 pub fn queries(dir: &Path, all: &[String]) -> Vec<Vec<Value>> {
-    let script = "import duckdb, glob, json, sys; db = duckdb.connect()
-db.execute('SET enable_progress_bar = false')
-db.execute(open(glob.glob('**/views.sql', recursive=True)[0]).read())
-def ask(sql):
-    try: rows = db.execute(sql)
-    except Exception as e: sys.exit(f'{sql}: {e}')
-    names = [column[0] for column in rows.description]
-    return [dict(zip(names, row)) for row in rows.fetchall()]
-print(); print(json.dumps([ask(sql) for sql in json.load(open(sys.argv[1]))], default=str))";
     let asked = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(asked.path(), serde_json::to_vec(all).unwrap()).unwrap();
-    let out = Command::new(python()).args(["-c", script]).arg(asked.path()).current_dir(dir).output().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/query.py");
+    let out = Command::new(python()).arg(script).arg(asked.path()).current_dir(dir).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     serde_json::from_slice(last_line(&out.stdout)).unwrap()
 }
