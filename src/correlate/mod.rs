@@ -226,6 +226,7 @@ impl Correlator {
         for file in self.resources.files.gone() {
             self.blocks.forget(file);
         }
+        self.blocks.forget_old(watermark);
     }
 
     /// The trace ended at `now`: works everything off and writes what is still open.

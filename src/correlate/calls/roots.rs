@@ -24,7 +24,10 @@ struct Known {
 #[derive(Default)]
 pub struct Roots {
     threads: HashMap<u32, Known>,
+    /// The thread of each tree, in the order in which they were written.
     order: VecDeque<u32>,
+    /// So many of them were there when old ones were last forgotten.
+    old: usize,
 }
 
 impl Roots {
@@ -54,8 +57,17 @@ impl Roots {
         }
     }
 
+    /// Forgets the trees that were there when this was last called: a program that forks has few trees in each process.
+    pub fn forget_old(&mut self) {
+        for _ in 0..self.old {
+            self.forget();
+        }
+        self.old = self.order.len();
+    }
+
     fn forget(&mut self) {
         let Some(thread) = self.order.pop_front() else { return };
+        self.old = self.old.saturating_sub(1);
         if let Some(known) = self.threads.get_mut(&thread) {
             known.trees.pop_front();
             if known.gone && known.trees.is_empty() {
@@ -95,6 +107,24 @@ mod tests {
 
     fn tree(root: u32, last: u32) -> Tree {
         Tree { root, last, id: 0 }
+    }
+
+    #[test]
+    fn old_trees_and_threads_that_had_only_such_are_forgotten() {
+        let mut roots = Roots::default();
+        for thread in 0..1000 {
+            roots.begin(thread);
+            roots.wrote(thread, tree(2, 5), true);
+            roots.end(thread);
+        }
+        roots.forget_old();
+        roots.wrote(1000, tree(2, 5), true);
+        assert_eq!([0, 1000].map(|thread| roots.root(thread, 4)), [Some(2); 2], "all are kept once");
+        roots.forget_old();
+        assert_eq!([0, 1000].map(|thread| roots.root(thread, 4)), [Some(4), Some(2)]);
+        assert_eq!(roots.threads.keys().collect::<Vec<_>>(), [&1000]);
+        roots.forget_old();
+        assert_eq!(roots.root(1000, 4), Some(4));
     }
 
     #[test]
