@@ -10,6 +10,7 @@ use roaring::RoaringBitmap;
 use crate::HashMap;
 use crate::analysis::findings::busy::Busy;
 use crate::analysis::findings::group::{Group, Key, LIBRARY};
+use crate::analysis::findings::index::Index;
 
 /// Of so many ranks one stays as it is, and at least so many do.
 const ONE_OF: usize = 32;
@@ -47,8 +48,8 @@ pub fn light(all: &[Group], processes: &HashMap<i32, Busy>) -> RoaringBitmap {
 }
 
 /// Folds the groups of processes for which that holds; returns where each group has gone to.
-pub fn fold(all: &mut Vec<Group>, folds: impl Fn(i32) -> bool) -> (HashMap<Key, usize>, Vec<usize>) {
-    let mut index = HashMap::<Key, usize>::default();
+pub fn fold(all: &mut Vec<Group>, folds: impl Fn(i32) -> bool) -> (Index, Vec<usize>) {
+    let mut index = Index::default();
     let (mut kept, mut moved) = (Vec::<Group>::new(), Vec::with_capacity(all.len()));
     for mut group in all.drain(..) {
         // What has not returned is named, too.
@@ -58,12 +59,14 @@ pub fn fold(all: &mut Vec<Group>, folds: impl Fn(i32) -> bool) -> (HashMap<Key, 
             group.slowest.truncate(1);
             group.slowest.shrink_to_fit();
         }
-        let at = *index.entry(group.key).or_insert(kept.len());
-        match kept.get_mut(at) {
-            Some(known) => known.merge(&group),
-            None => kept.push(group),
+        let known = index.get(&group.key, &kept);
+        moved.push(known.unwrap_or(kept.len()));
+        if let Some(at) = known {
+            kept[at].merge(&group);
+        } else {
+            kept.push(group);
+            index.insert_last(&kept);
         }
-        moved.push(at);
     }
     kept.shrink_to_fit();
     *all = kept;

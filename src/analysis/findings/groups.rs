@@ -7,6 +7,7 @@ use crate::analysis::calls::is_estimated;
 use crate::analysis::findings::busy::Busy;
 use crate::analysis::findings::fold::{fold, folded, light};
 use crate::analysis::findings::group::{BETWEEN, Group, Key, Met, operation_of};
+use crate::analysis::findings::index::Index;
 use crate::analysis::findings::known::Known;
 use crate::analysis::findings::limits::{Limit, Limits};
 use crate::analysis::findings::ranges::{Accesses, Caller, Ends};
@@ -52,7 +53,7 @@ const REMEMBERED_MAX: usize = 1 << 17;
 pub struct Groups {
     pub all: Vec<Group>,
     pub processes: HashMap<i32, Busy>,
-    index: HashMap<Key, usize>,
+    index: Index,
     threads: HashMap<i64, Thread>,
     operations: HashMap<i64, Part>,
     /// Where ranks meet in files.
@@ -94,7 +95,7 @@ impl Groups {
         Self {
             all: Vec::new(),
             processes: HashMap::default(),
-            index: HashMap::default(),
+            index: Index::default(),
             threads: HashMap::default(),
             operations: HashMap::default(),
             ends: Ends::limited(most.saturating_mul(BLOCKS)),
@@ -408,8 +409,8 @@ impl Groups {
         if self.folds(key.process) {
             key = folded(key);
         }
-        if let Some(at) = self.index.get(&key) {
-            return *at;
+        if let Some(at) = self.index.get(&key, &self.all) {
+            return at;
         }
         if self.all.len() >= self.most && key.file.is_some() {
             key.file = None;
@@ -428,7 +429,7 @@ impl Groups {
             self.all.reserve_exact((at / 4).max(64));
         }
         self.all.push(Group::new(key));
-        self.index.insert(key, at);
+        self.index.insert_last(&self.all);
         at
     }
 }

@@ -13,6 +13,7 @@ mod functions;
 pub mod group;
 mod groups;
 mod hooks;
+mod index;
 mod known;
 mod lanes;
 mod limits;

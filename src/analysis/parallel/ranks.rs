@@ -208,8 +208,9 @@ impl ByProcess {
         };
         let mut ordered: Vec<(bool, i32, i32)> = all.iter().map(order).collect();
         ordered.sort_unstable();
-        let mut rows: Vec<RankRow> = Vec::new();
-        for alike in ordered.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+        let alike = || ordered.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1));
+        let mut rows: Vec<RankRow> = Vec::with_capacity(alike().count());
+        for alike in alike() {
             let rank = (!alike[0].0).then_some(alike[0].1);
             let exe = known.get_mut(&alike[0].2).and_then(|first| first.exe.take());
             let mut row = RankRow::new(rank, exe, quality);

@@ -320,18 +320,7 @@ pub fn build_of(source: &mut dyn Source, config: &Config, scope: &Scope) -> Resu
     if !header.end_recorded {
         header.duration_ns = all.last;
     }
-    let files::Finished { rows: mut files, libraries: library_files, files: number, unseen_file_ns, mpiio } =
-        all.files.finish(source, &quality, &only, scope.files)?;
-    (header.files, header.unseen_file_ns, header.mpiio) = (number, unseen_file_ns, mpiio);
-    let mut slowest = trees.finish(quality.all());
-    name(source, &mut files, &mut slowest)?;
-    let failed_lookups = all.lookups.finish(source, &quality)?;
-    let slow_stacks = all.stacks.finish(source, &quality)?;
-    let speed = all.speeds.finish(source, &quality, !only.is_restricted())?;
-    let (ranks, processes) = all.processes.finish(source, &quality, all.last)?;
-    (header.processes, header.ranks) = (processes, ranks.rows.iter().filter(|row| row.rank.is_some()).count());
     let nodes = nodes(source, all.meetings);
-    trace_back(source, &nodes, &mut files, &mut slowest);
     let layers = all.layers.rows(&quality);
     let (tracing, utilisation) = tracing::read(source, &layers)?;
     let trace = findings::Trace {
@@ -342,7 +331,19 @@ pub fn build_of(source: &mut dyn Source, config: &Config, scope: &Scope) -> Resu
         aggregate: header.aggregate,
         nodes: nodes.len(),
     };
+    // First: there may be half a million groups of calls, which need not be there beside what comes next.
     let findings = all.findings.finish(source, &trace, config)?;
+    let files::Finished { rows: mut files, libraries: library_files, files: number, unseen_file_ns, mpiio } =
+        all.files.finish(source, &quality, &only, scope.files)?;
+    (header.files, header.unseen_file_ns, header.mpiio) = (number, unseen_file_ns, mpiio);
+    let mut slowest = trees.finish(quality.all());
+    name(source, &mut files, &mut slowest)?;
+    let failed_lookups = all.lookups.finish(source, &quality)?;
+    let slow_stacks = all.stacks.finish(source, &quality)?;
+    let speed = all.speeds.finish(source, &quality, !only.is_restricted())?;
+    let (ranks, processes) = all.processes.finish(source, &quality, all.last)?;
+    (header.processes, header.ranks) = (processes, ranks.rows.iter().filter(|row| row.rank.is_some()).count());
+    trace_back(source, &nodes, &mut files, &mut slowest);
     let waiting = all.waits.rows(&quality);
     Ok(Report {
         complete: quality.all(),
