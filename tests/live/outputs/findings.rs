@@ -124,7 +124,7 @@ fn another_program_on_the_same_device_is_named() {
         let into = work.path().join(name);
         fs::create_dir(&into).unwrap();
         let command: [std::ffi::OsString; 6] =
-            ["dd", &input, "of=/dev/null", "bs=256K", "iflag=direct", "status=none"].map(Into::into);
+            ["dd", &input, "of=/dev/null", "bs=64K", "iflag=direct", "status=none"].map(Into::into);
         let traced = live::trace(&into, &[], &command);
         assert_eq!(traced.code, Some(0), "{}", traced.stderr);
         traced.dir
