@@ -19,6 +19,7 @@ pub mod manual;
 pub mod metrics;
 pub mod node;
 pub mod notices;
+pub mod objects;
 pub mod paths;
 pub mod probes;
 pub mod query;

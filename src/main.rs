@@ -4,6 +4,7 @@ use iotrace_bpf::analysis::findings::Config;
 use iotrace_bpf::cli::{Action, Cli, help};
 use iotrace_bpf::export::formats::Wish;
 use iotrace_bpf::loader::processes::{guardian, launch};
+use iotrace_bpf::objects::{self, Objects};
 use iotrace_bpf::query::power::Table;
 use iotrace_bpf::record::job::ranks;
 use iotrace_bpf::record::{self, TOOL_FAILED};
@@ -24,6 +25,11 @@ const WRONG_USAGE: u8 = 2;
 const FOUND: u8 = 3;
 
 fn main() -> ExitCode {
+    objects::provide(Objects {
+        iotrace: iotrace_bpf_objects::IOTRACE,
+        trial: iotrace_bpf_objects::TRIAL,
+        types: iotrace_bpf_objects::TYPES,
+    });
     // A panic of a decoder on damaged bytes becomes a warning that names the file.
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

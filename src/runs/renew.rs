@@ -117,7 +117,7 @@ mod tests {
     }
 
     fn recorded(name: &str, to: &Path) {
-        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/report").join(name), to);
+        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/report").join(name), to);
     }
 
     /// What a list of all runs gives that no index has.

@@ -7,7 +7,8 @@ use std::path::Path;
 
 /// Top-level modules from below to the top. Each uses those of rows before its own.
 const ROWS: &[&[&str]] = &[
-    &["vocabulary", "text", "hist", "paths", "sudo", "skel", "units", "usage"],
+    &["vocabulary", "text", "hist", "objects", "paths", "sudo", "units", "usage"],
+    &["skel"],
     &["catalog", "node", "notices"],
     &["rows"],
     &["event", "inflight"],

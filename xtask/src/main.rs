@@ -1,4 +1,5 @@
-//! The project's own commands: `cargo xtask setup | demo | test | fuzz | vm | bench | soak | scale | cases | whatif | dist | lint | vmlinux`.
+//! The project's own commands: `cargo xtask setup | demo | test | fuzz | vm | bench | soak | scale | cases | whatif | dist |
+//! lint | vmlinux | skeleton`.
 //!
 //! Builds without any library of the system, so that it can install those that the tracer needs.
 
@@ -97,7 +98,12 @@ enum Task {
     Lint,
     /// Make `bpf/vmlinux/x86_64/vmlinux.h` anew from the running kernel's types
     Vmlinux,
+    /// Make `bpf/skeleton` anew, after a change of what the programs declare: maps, programs, types
+    Skeleton,
 }
+
+/// What `bpf/build.rs` asks for before it writes the skeleton.
+const RENEW_SKELETON: &str = "IOTRACE_BPF_RENEW_SKELETON";
 
 /// The directories everything is relative to.
 pub struct Tree {
@@ -140,6 +146,9 @@ fn run(task: Task) -> Result<()> {
         Task::Dist(wish) => dist::run(&tree, &wish),
         Task::Lint => lint::run(&tree),
         Task::Vmlinux => vmlinux::run(&tree.root),
+        Task::Skeleton => shell::run(
+            Command::new("cargo").args(["build", "--package", "iotrace-bpf-objects"]).env(RENEW_SKELETON, "1"),
+        ),
     }
 }
 

@@ -5,6 +5,7 @@
 //! nothing. The format is described in the kernel's Documentation/bpf/btf.rst.
 
 use crate::loader::cache::Cache;
+use crate::objects;
 use ahash::RandomState;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::collections::{HashMap, HashSet};
@@ -17,8 +18,6 @@ use std::path::{Path, PathBuf};
 /// Of the running kernel.
 const KERNEL: &str = "/sys/kernel/btf/vmlinux";
 const MODULES: &str = "/sys/kernel/btf";
-/// Of our programs, from the build.
-const NAMES: &str = include_str!(concat!(env!("OUT_DIR"), "/iotrace.types"));
 
 type Names<'a> = HashSet<&'a str, RandomState>;
 
@@ -84,7 +83,7 @@ fn in_memory(bytes: &[u8]) -> Option<File> {
 
 /// Those that may be the kernel's.
 fn names() -> Names<'static> {
-    NAMES.lines().filter(|name| !name.starts_with("iot_")).collect()
+    objects::types().lines().filter(|name| !name.starts_with("iot_")).collect()
 }
 
 /// Has a module a type of one of these names? They are looked for in its strings.
@@ -303,7 +302,7 @@ mod tests {
         let file = in_memory(&types).unwrap();
         let (cut, whole) = (Btf::from_path(path(&file)).unwrap(), Btf::from_vmlinux().unwrap());
         assert!(cut.len() * 4 < whole.len(), "{} of {}", cut.len(), whole.len());
-        let known: Vec<&str> = NAMES.lines().filter(|name| layout(&whole, name).is_some()).collect();
+        let known: Vec<&str> = objects::types().lines().filter(|name| layout(&whole, name).is_some()).collect();
         assert!(known.contains(&"task_struct") && known.contains(&"request") && known.len() > 50, "{known:?}");
         for name in known {
             assert_eq!(layout(&cut, name), layout(&whole, name), "{name}");

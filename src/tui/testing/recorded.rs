@@ -18,7 +18,7 @@ fn shown(keys: &str, theme: Theme, size: (u16, u16)) -> Buffer {
 }
 
 fn shown_of(fixture: &str, keys: &str, theme: Theme, (width, height): (u16, u16)) -> Buffer {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures").join(fixture);
     let mut replay = Replay::open(&dir).unwrap();
     let size = Size { width, height };
     let mut dashboard = Dashboard::new(&mut replay, theme, None);

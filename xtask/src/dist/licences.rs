@@ -62,7 +62,7 @@ fn crates(metadata: &Value) -> Result<Vec<Part>> {
     let nodes = by_id(rows(&metadata["resolve"]["nodes"]));
     let own = packages.iter().find(|(_, package)| package["name"] == NAME).map(|(id, _)| id.clone());
     let own = own.with_context(|| format!("{NAME} is not in the output of cargo metadata"))?;
-    let (mut seen, mut left) = (BTreeSet::new(), vec![own.clone()]);
+    let (mut seen, mut left) = (BTreeSet::new(), vec![own]);
     while let Some(id) = left.pop() {
         let links = |dep: &Value| rows(&dep["dep_kinds"]).iter().any(|kind| kind["kind"].is_null());
         let deps = nodes.get(&id).map(|node| rows(&node["deps"])).unwrap_or_default();
@@ -70,7 +70,8 @@ fn crates(metadata: &Value) -> Result<Vec<Part>> {
             left.extend(deps.iter().filter(|dep| links(dep)).filter_map(|dep| Some(dep["pkg"].as_str()?.to_owned())));
         }
     }
-    seen.remove(&own);
+    // Those of this workspace have no source.
+    seen.retain(|id| packages.get(id).is_none_or(|package| !package["source"].is_null()));
     let part = |id: &String| {
         let package = packages.get(id)?;
         let text = |key: &str| package[key].as_str().unwrap_or("-").to_owned();
