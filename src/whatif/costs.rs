@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::HashMap;
-use crate::analysis::findings::group::{CPU, DEVICE, DEVQUEUE, FLUSH, JOURNAL, REMOTE, SLEEP, THROTTLE, WRITEBACK};
+use crate::analysis::findings::groups::group::{
+    CPU, DEVICE, DEVQUEUE, FLUSH, JOURNAL, REMOTE, SLEEP, THROTTLE, WRITEBACK,
+};
 use crate::analysis::findings::split::USUAL;
 use crate::hist::{Histogram, REPORT_BITS};
 use crate::rows::Span;

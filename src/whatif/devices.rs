@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, ensure};
 
 use crate::HashMap;
-use crate::analysis::findings::busy::Busy;
+use crate::analysis::findings::groups::busy::Busy;
 use crate::analysis::trace::source::Source;
 use crate::rows::{Block, File, Mount};
 use crate::usage::{hint, list};

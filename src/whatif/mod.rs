@@ -20,7 +20,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 
-use crate::analysis::findings::group::UNKNOWN;
+use crate::analysis::findings::groups::group::UNKNOWN;
 use crate::analysis::findings::{Collect, Trace, unseen};
 use crate::analysis::nesting::Nesting;
 use crate::analysis::trace::coverage::coverage;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::analysis::findings::group::{CPU, RUNQ};
+use crate::analysis::findings::groups::group::{CPU, RUNQ};
 use crate::analysis::findings::split::{OfLane, Parts, Portion};
 
 /// What the parts of some calls take at least and at most, in seconds.

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::analysis::findings::Severity;
-use crate::analysis::findings::group::{Group, LOCK};
 use crate::analysis::findings::groups::Groups;
+use crate::analysis::findings::groups::group::{Group, LOCK};
+use crate::analysis::findings::groups::limits::Limit;
+use crate::analysis::findings::groups::ranges::Conflicts;
 use crate::analysis::findings::lanes;
-use crate::analysis::findings::limits::Limit;
-use crate::analysis::findings::ranges::Conflicts;
 use crate::analysis::findings::run::Run;
 use crate::vocabulary::Layer;
 

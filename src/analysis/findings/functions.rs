@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::HashMap;
-use crate::analysis::findings::group::Slow;
+use crate::analysis::findings::groups::group::Slow;
 
 /// Functions that are named.
 const FUNCTIONS: usize = 3;

@@ -7,10 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::findings::group::{Group, LIBRARY, LOCK};
 use crate::analysis::findings::groups::Groups;
+use crate::analysis::findings::groups::group::{Group, LIBRARY, LOCK};
+use crate::analysis::findings::groups::paid::{PART, Part};
 use crate::analysis::findings::lanes::Lane;
-use crate::analysis::findings::paid::{PART, Part};
 
 /// The hooks of all in a part of the run.
 #[derive(Debug, Clone, Copy, Default)]

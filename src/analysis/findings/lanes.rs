@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::HashMap;
-use crate::analysis::findings::busy::Busy;
-use crate::analysis::findings::group::{Group, LIBRARY, WITH_LOOP};
 use crate::analysis::findings::groups::Groups;
+use crate::analysis::findings::groups::busy::Busy;
+use crate::analysis::findings::groups::group::{Group, LIBRARY, WITH_LOOP};
 
 /// The critical lane.
 #[derive(Debug, Clone, Default, PartialEq)]

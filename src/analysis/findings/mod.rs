@@ -5,25 +5,16 @@
 //! at most the wall time. What no rule claims is unexplained. A gain is the claimed time less a model of what would
 //! remain, with costs that were measured in this trace: a range, never one number.
 
-pub mod busy;
 mod case;
 mod config;
-mod fold;
 mod functions;
-pub mod group;
-mod groups;
+pub mod groups;
 mod hooks;
-mod index;
-mod known;
 mod lanes;
-mod limits;
 mod live;
 pub mod own;
-mod paid;
-mod ranges;
 pub mod rules;
 mod run;
-mod same;
 pub mod split;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -46,12 +37,12 @@ use crate::text::percent;
 use crate::vocabulary::{LAYERS, Layer};
 use case::{Case, Found};
 pub use config::Config;
-use group::{EVIDENCE, Group, IN_CALLS, Slow};
 use groups::Groups;
+use groups::group::{EVIDENCE, Group, IN_CALLS, Slow};
+use groups::same::Same;
 pub use live::Live;
 use rules::{OF_BYTES, RULES, Rule};
 use run::{Others, Run};
-use same::Same;
 use split::Split;
 
 /// Shares of the run from which on a finding is a warning, and critical.

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use roaring::{RoaringBitmap, RoaringTreemap};
 
 use crate::HashMap;
-use crate::analysis::findings::group::Group;
 use crate::analysis::findings::groups::Groups;
+use crate::analysis::findings::groups::group::Group;
+use crate::analysis::findings::groups::limits::{Limit, Limits};
 use crate::analysis::findings::lanes::Lane;
-use crate::analysis::findings::limits::{Limit, Limits};
 use crate::analysis::findings::written::{OwnWriteBack, Written};
 use crate::hist::{Histogram, TABLE_BITS};
 use crate::rows::{Block, BlockBytes, Meta, TRACER_PID};

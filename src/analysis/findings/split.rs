@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use roaring::RoaringBitmap;
 
-use crate::analysis::findings::group::{BETWEEN, Group};
 use crate::analysis::findings::groups::Groups;
+use crate::analysis::findings::groups::group::{BETWEEN, Group};
 use crate::analysis::findings::hooks;
 use crate::analysis::findings::lanes::{self, Lane, Weighed};
 pub use crate::analysis::findings::run::USUAL;

@@ -6,7 +6,7 @@ use roaring::{RoaringBitmap, RoaringTreemap};
 
 use crate::HashMap;
 use crate::analysis::findings::groups::Groups;
-use crate::analysis::findings::limits::{Limit, Limits};
+use crate::analysis::findings::groups::limits::{Limit, Limits};
 use crate::rows::{Block, BlockBytes};
 
 /// Requests and files that are kept, each.

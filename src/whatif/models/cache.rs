@@ -3,7 +3,7 @@
 use anyhow::{Result, bail, ensure};
 
 use super::{critical, is, length};
-use crate::analysis::findings::group::{DEVICE, DEVQUEUE, Group};
+use crate::analysis::findings::groups::group::{DEVICE, DEVQUEUE, Group};
 use crate::analysis::findings::split::Portion;
 use crate::text::bytes;
 use crate::vocabulary::Kind;

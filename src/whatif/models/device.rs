@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::{critical, length, of_parts};
-use crate::analysis::findings::group::{DEVICE, DEVQUEUE, FLUSH, JOURNAL, SLEEP, THROTTLE, WRITEBACK};
+use crate::analysis::findings::groups::group::{DEVICE, DEVQUEUE, FLUSH, JOURNAL, SLEEP, THROTTLE, WRITEBACK};
 use crate::analysis::findings::split::Portion;
 use crate::vocabulary::{Kind, Layer};
 use crate::whatif::condition::Faster;

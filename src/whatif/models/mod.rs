@@ -7,7 +7,7 @@ mod sync;
 
 use anyhow::Result;
 
-use crate::analysis::findings::group::Group;
+use crate::analysis::findings::groups::group::Group;
 use crate::analysis::findings::split::{Portion, Split};
 use crate::text::time;
 use crate::vocabulary::{Kind, Layer};

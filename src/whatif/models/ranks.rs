@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, ensure};
 
 use super::is;
-use crate::analysis::findings::group::{CPU, IN_CALLS, LIBRARY, LOCK, RUNQ, UNKNOWN};
+use crate::analysis::findings::groups::group::{CPU, IN_CALLS, LIBRARY, LOCK, RUNQ, UNKNOWN};
 use crate::analysis::findings::split::{OfLane, Portion, Split, USUAL};
 use crate::text::bytes;
 use crate::vocabulary::Kind;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Facts, critical, is, length};
-use crate::analysis::findings::group::{CPU, FLUSH, Group, IN_CALLS, JOURNAL, RUNQ, WRITEBACK};
+use crate::analysis::findings::groups::group::{CPU, FLUSH, Group, IN_CALLS, JOURNAL, RUNQ, WRITEBACK};
 use crate::analysis::findings::split::{Portion, USUAL};
 use crate::vocabulary::{Kind, Layer};
 use crate::whatif::costs::Costs;

@@ -2,7 +2,7 @@
 
 use super::{Rule, at_least, each};
 use crate::analysis::findings::case::{Case, Found};
-use crate::analysis::findings::group::{DEVICE, DEVQUEUE, Group, IN_CALLS, SLEEP};
+use crate::analysis::findings::groups::group::{DEVICE, DEVQUEUE, Group, IN_CALLS, SLEEP};
 use crate::text::{bytes, percent};
 use crate::vocabulary::{Kind, Layer};
 

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 use super::{Rule, at_least, is_transfer, only, own};
 use crate::analysis::findings::Severity;
 use crate::analysis::findings::case::{Case, Found};
-use crate::analysis::findings::group::{
+use crate::analysis::findings::groups::group::{
     CPU, DEVICE, DEVQUEUE, FLUSH, Group, IN_CALLS, JOURNAL, LIBRARY, REMOTE, THROTTLE, WRITEBACK,
 };
 use crate::text::{bytes, time};

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 use super::{Rule, at_least, is_transfer, only};
 use crate::analysis::findings::Severity;
 use crate::analysis::findings::case::{Case, Found};
-use crate::analysis::findings::group::{
+use crate::analysis::findings::groups::group::{
     BETWEEN, DEVICE, DEVQUEUE, Group, IN_CALLS, LOCK, PAGE, RUNQ, SLEEP, THROTTLE, WITH_LOOP, WRITEBACK,
 };
 use crate::text::{bytes, percent, time};

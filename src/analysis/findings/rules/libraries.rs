@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Rule, at_least, each, exchange, is_transfer, only, own};
 use crate::analysis::findings::case::{Case, Found};
-use crate::analysis::findings::group::{Group, IN_CALLS, LIBRARY, WITH_LOOP};
+use crate::analysis::findings::groups::group::{Group, IN_CALLS, LIBRARY, WITH_LOOP};
 use crate::text::{bytes, percent};
 use crate::vocabulary::{Kind, Layer};
 

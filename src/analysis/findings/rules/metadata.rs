@@ -2,7 +2,7 @@
 
 use super::{Rule, at_least};
 use crate::analysis::findings::case::{Case, Found};
-use crate::analysis::findings::group::{Group, WITH_LOOP};
+use crate::analysis::findings::groups::group::{Group, WITH_LOOP};
 use crate::text::time;
 use crate::vocabulary::{Kind, Layer};
 

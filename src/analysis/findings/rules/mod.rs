@@ -10,7 +10,7 @@ mod shared;
 mod stdio;
 
 use crate::analysis::findings::case::{Case, Found};
-use crate::analysis::findings::group::{Group, LIBRARY};
+use crate::analysis::findings::groups::group::{Group, LIBRARY};
 use crate::text::time;
 use crate::vocabulary::{Kind, Layer};
 

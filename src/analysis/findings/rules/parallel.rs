@@ -3,7 +3,7 @@
 use super::{Rule, at_least, each, exchange, is_transfer, only, own};
 use crate::HashMap;
 use crate::analysis::findings::case::{Case, Found};
-use crate::analysis::findings::group::{Group, IN_CALLS, LIBRARY, RUNQ};
+use crate::analysis::findings::groups::group::{Group, IN_CALLS, LIBRARY, RUNQ};
 use crate::text::{bytes, time};
 use crate::vocabulary::{Kind, Layer};
 

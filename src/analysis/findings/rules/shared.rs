@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Rule, at_least, each, only};
 use crate::analysis::findings::Severity;
 use crate::analysis::findings::case::{Case, Found};
-use crate::analysis::findings::group::{CPU, DEVICE, DEVQUEUE, Group, IN_CALLS, LOCK, REMOTE, RUNQ, SLEEP};
+use crate::analysis::findings::groups::group::{CPU, DEVICE, DEVQUEUE, Group, IN_CALLS, LOCK, REMOTE, RUNQ, SLEEP};
 use crate::text::{bytes, percent};
 use crate::vocabulary::{Kind, Layer};
 

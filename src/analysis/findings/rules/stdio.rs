@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Rule, at_least, each, is_transfer, only, own};
 use crate::analysis::findings::case::{Case, Found};
-use crate::analysis::findings::group::{BETWEEN, Group, IN_CALLS, LIBRARY, RUNQ};
+use crate::analysis::findings::groups::group::{BETWEEN, Group, IN_CALLS, LIBRARY, RUNQ};
 use crate::text::{bytes, percent};
 use crate::vocabulary::Layer;
 

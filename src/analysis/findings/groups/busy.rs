@@ -1,6 +1,6 @@
 //! When a process was in calls.
 
-use crate::analysis::findings::paid::Paid;
+use crate::analysis::findings::groups::paid::Paid;
 
 /// When a process was in calls, and what it is known by.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use hashbrown::HashTable;
 
-use crate::analysis::findings::group::{Group, Key};
+use crate::analysis::findings::groups::group::{Group, Key};
 
 /// Numbers of groups by their keys.
 #[derive(Debug, Clone, Default)]

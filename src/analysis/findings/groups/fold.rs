@@ -8,9 +8,9 @@ use std::collections::HashSet;
 use roaring::RoaringBitmap;
 
 use crate::HashMap;
-use crate::analysis::findings::busy::Busy;
-use crate::analysis::findings::group::{Group, Key, LIBRARY};
-use crate::analysis::findings::index::Index;
+use crate::analysis::findings::groups::busy::Busy;
+use crate::analysis::findings::groups::group::{Group, Key, LIBRARY};
+use crate::analysis::findings::groups::index::Index;
 
 /// Of so many ranks one stays as it is, and at least so many do.
 const ONE_OF: usize = 32;

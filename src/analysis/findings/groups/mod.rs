@@ -1,16 +1,26 @@
 //! Calls that are alike, with what they spent: one pass over the calls makes groups of them, and rules claim parts of their time.
 
+pub mod busy;
+mod fold;
+pub mod group;
+mod index;
+mod known;
+pub mod limits;
+pub mod paid;
+pub mod ranges;
+pub mod same;
+
 use roaring::RoaringBitmap;
 
 use crate::HashMap;
 use crate::analysis::calls::is_estimated;
-use crate::analysis::findings::busy::Busy;
-use crate::analysis::findings::fold::{fold, folded, light};
-use crate::analysis::findings::group::{BETWEEN, Group, Key, Met, operation_of};
-use crate::analysis::findings::index::Index;
-use crate::analysis::findings::known::Known;
-use crate::analysis::findings::limits::{Limit, Limits};
-use crate::analysis::findings::ranges::{Accesses, Caller, Ends};
+use crate::analysis::findings::groups::busy::Busy;
+use crate::analysis::findings::groups::fold::{fold, folded, light};
+use crate::analysis::findings::groups::group::{BETWEEN, Group, Key, Met, operation_of};
+use crate::analysis::findings::groups::index::Index;
+use crate::analysis::findings::groups::known::Known;
+use crate::analysis::findings::groups::limits::{Limit, Limits};
+use crate::analysis::findings::groups::ranges::{Accesses, Caller, Ends};
 use crate::analysis::nesting::{Enclosing, is_phase};
 use crate::rows::{FileRollup, SEQ_BITS, Span};
 use crate::vocabulary::{Kind, Layer, flag};

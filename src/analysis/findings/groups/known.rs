@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use roaring::{RoaringBitmap, RoaringTreemap};
 
-use crate::analysis::findings::same::{Same, is_data};
+use crate::analysis::findings::groups::same::{Same, is_data};
 use crate::rows::{File, Handle, Span};
 use crate::vocabulary::{Kind, Layer};
 
