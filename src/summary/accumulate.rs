@@ -32,6 +32,8 @@ const EARLY: usize = 4 << 20;
 const DIRTY: usize = 3600;
 /// Bins that a period is spread over at most.
 const MAX_PERIOD: i64 = 100;
+/// How often threads are forgotten that made no call, in s.
+const FORGETS: i64 = 60;
 
 /// What the sums are made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,6 +236,9 @@ impl Summary {
         self.findings.iter_mut().for_each(|findings| findings.tick(now_ns));
         let second = self.now_ns.div_euclid(1_000_000_000);
         if second != self.second {
+            if self.dims.run.live && second.div_euclid(FORGETS) != self.second.div_euclid(FORGETS) {
+                self.tree.forget_idle();
+            }
             self.second = second;
             self.version += 1;
         }

@@ -290,3 +290,18 @@ fn calls_of_demoted_functions_are_in_the_figures_of_single_calls() {
     let stdio = overview.layers.iter().find(|row| row.layer == Some(Layer::Stdio)).unwrap();
     assert_eq!((stdio.sums.calls, stdio.sums.bytes_read, overview.chain[0].bytes_read), (100, 400, 400));
 }
+
+#[test]
+fn threads_without_a_call_are_forgotten_while_a_trace_goes_on() {
+    let remembered = |mut summary: Summary| {
+        for second in 0..300 {
+            let at = i64::from(second) * 1_000_000_000;
+            summary.tick(at);
+            summary.push(&Row::Span(Box::new(span(second, 1, 3, at, 10))));
+        }
+        let root = summary.tree.node(summary.tree.roots()[0]).unwrap();
+        (summary.tree.threads(), root.sums.calls)
+    };
+    assert_eq!(remembered(Summary::new(From::Spans).live()), (120, 300));
+    assert_eq!(remembered(Summary::new(From::Spans)), (300, 300), "rows of a dataset may be of any time");
+}

@@ -63,6 +63,17 @@ impl CallTree {
         self.nodes.values().flat_map(|n| &n.slowest).find(|s| s.span_id == span)
     }
 
+    /// Forgets threads without a call since this was called last.
+    pub fn forget_idle(&mut self) {
+        self.nesting.forget_idle();
+    }
+
+    /// How many threads are remembered.
+    #[cfg(test)]
+    pub fn threads(&self) -> usize {
+        self.nesting.threads()
+    }
+
     /// Takes a call; parents come before children, except phases. Returns its node, if there is room, and what is around it.
     pub fn add(&mut self, span: &Span) -> (Option<NodeId>, Enclosing) {
         let above = self.nesting.above(span);
