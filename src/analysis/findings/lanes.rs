@@ -3,11 +3,12 @@
 //! A lane is a rank, or processes without a rank that ran one after the other. Time of one lane adds up, that of lanes does
 //! not: the lane with the most work of its own is the critical one, and seconds of findings are its.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::HashMap;
 use crate::analysis::findings::groups::Groups;
 use crate::analysis::findings::groups::busy::Busy;
+use crate::analysis::findings::groups::chain::Free;
 use crate::analysis::findings::groups::group::{Group, LIBRARY, WITH_LOOP};
 
 /// The critical lane.
@@ -21,10 +22,8 @@ pub struct Lane {
     pub ranks: usize,
 }
 
-struct Candidate {
-    processes: Vec<i32>,
-    last: i64,
-}
+/// The processes of a lane.
+type Candidate = Vec<i32>;
 
 /// A lane, and its wall time in calls less what it waited for other ranks, in ns.
 pub type Weighed = (i64, Lane);
@@ -46,28 +45,23 @@ pub fn all(groups: &mut Groups) -> Vec<Weighed> {
     by_start.sort_unstable();
     let mut ranks = BTreeMap::<i32, Candidate>::new();
     let mut others: Vec<Candidate> = Vec::new();
-    // Lanes of processes without a rank by when they are free.
-    let mut free = BTreeSet::<(i64, usize)>::new();
+    let mut free = Free::default();
     for (first, ix) in by_start {
         let Some(busy) = groups.processes.get(&ix) else { continue };
         if let Some(rank) = busy.rank {
-            ranks.entry(rank).or_insert(Candidate { processes: Vec::new(), last: 0 }).processes.push(ix);
+            ranks.entry(rank).or_default().push(ix);
             continue;
         }
-        let at = if let Some(lane) = free.range(..=(first, usize::MAX)).next_back().copied() {
-            free.remove(&lane);
-            lane.1
-        } else {
-            others.push(Candidate { processes: Vec::new(), last: 0 });
+        let at = free.take(first).unwrap_or_else(|| {
+            others.push(Candidate::default());
             others.len() - 1
-        };
-        others[at].processes.push(ix);
-        others[at].last = busy.last;
-        free.insert((busy.last, at));
+        });
+        others[at].push(ix);
+        free.put(busy.last, at);
     }
     let count = ranks.len();
     let lanes = ranks.into_values().chain(others);
-    lanes.map(|lane| lane_of(&lane.processes, groups, (&waited, count))).collect()
+    lanes.map(|lane| lane_of(&lane, groups, (&waited, count))).collect()
 }
 
 fn lane_of(processes: &[i32], groups: &mut Groups, (waited, ranks): (&HashMap<i32, i64>, usize)) -> Weighed {

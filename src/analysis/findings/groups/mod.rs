@@ -1,6 +1,7 @@
 //! Calls that are alike, with what they spent: one pass over the calls makes groups of them, and rules claim parts of their time.
 
 pub mod busy;
+pub mod chain;
 mod fold;
 pub mod group;
 mod index;
@@ -15,7 +16,8 @@ use roaring::RoaringBitmap;
 use crate::HashMap;
 use crate::analysis::calls::is_estimated;
 use crate::analysis::findings::groups::busy::Busy;
-use crate::analysis::findings::groups::fold::{fold, folded, light};
+use crate::analysis::findings::groups::chain::join_ended;
+use crate::analysis::findings::groups::fold::{fold_one, folded, join, light};
 use crate::analysis::findings::groups::group::{BETWEEN, Group, Key, Met, operation_of};
 use crate::analysis::findings::groups::index::Index;
 use crate::analysis::findings::groups::known::Known;
@@ -32,8 +34,10 @@ const BETWEEN_MAX: i64 = 100_000;
 const BRIEF_MAX: i64 = 10_000_000;
 /// Groups that are kept apart by file; those that come later are one for all files.
 const GROUPS_MAX: usize = 1 << 16;
-/// So many times as many there are in all before those of most ranks are folded.
+/// So many times as many there are in all before those of most ranks are folded, and those of ended processes joined.
 const ALL_TIMES: usize = 4;
+/// A process that has made no call for so long counts as ended, in ns.
+const ENDED: i64 = 60_000_000_000;
 
 /// A thread that makes calls.
 #[derive(Debug, Clone, Default)]
@@ -122,7 +126,7 @@ impl Groups {
         }
     }
 
-    /// Folds groups when there are so many in all.
+    /// Folds and joins groups when there are so many in all.
     #[cfg(test)]
     pub fn folding_at(most_in_all: usize) -> Self {
         Self { most_in_all, ..Self::default() }
@@ -137,16 +141,25 @@ impl Groups {
         !self.folded.is_empty() && self.folded.contains(process as u32)
     }
 
-    /// Makes room: what comes next is folded, too.
-    fn fold_light(&mut self) {
+    /// Makes room.
+    fn shrink(&mut self) {
+        let now = self.processes.values().map(|busy| busy.last).max().unwrap_or(0);
+        let joined = join_ended(&mut self.processes, now.saturating_sub(ENDED));
         let light = light(&self.all, &self.processes);
-        if light.is_subset(&self.folded) {
+        if joined.is_empty() && light.is_subset(&self.folded) {
             self.most_in_all = self.all.len().saturating_mul(2);
             return;
         }
+        // What comes next of these is folded, too.
         self.folded |= light;
         let is_light = &self.folded;
-        let (index, moved) = fold(&mut self.all, |ix| is_light.contains(ix as u32));
+        let (index, moved) = join(&mut self.all, |group| {
+            let process = &mut group.key.process;
+            *process = joined.get(process).copied().unwrap_or(*process);
+            if is_light.contains(*process as u32) {
+                fold_one(group);
+            }
+        });
         self.threads.values_mut().for_each(|thread| thread.group = thread.group.map(|at| moved[at]));
         self.index = index;
         self.most_in_all = self.most_in_all.max(self.all.len() * 2);
@@ -430,7 +443,7 @@ impl Groups {
             return at;
         }
         if self.all.len() >= self.most_in_all {
-            self.fold_light();
+            self.shrink();
             return self.at(key);
         }
         let at = self.all.len();

@@ -3,15 +3,13 @@
 use super::*;
 
 fn findings_of(collect: Collect) -> Findings {
+    findings_in(collect, 1200 * MS)
+}
+
+fn findings_in(collect: Collect, duration_ns: i64) -> Findings {
     let (losses, coverage) = (Losses::default(), covered(&[Layer::Syscall, Layer::Block]));
-    let trace = Trace {
-        duration_ns: 1200 * MS,
-        tracing: Some(0.0),
-        coverage: &coverage,
-        losses: &losses,
-        aggregate: false,
-        nodes: 1,
-    };
+    let trace =
+        Trace { duration_ns, tracing: Some(0.0), coverage: &coverage, losses: &losses, aggregate: false, nodes: 1 };
     collect.finish(&mut Vec::<Row>::new(), &trace, &Config::default()).unwrap()
 }
 
@@ -114,4 +112,31 @@ fn a_call_of_a_folded_rank_that_has_not_returned_is_found() {
     let found = findings_of(Collect { groups, others: Others::default() });
     let stuck: Vec<_> = found.findings.iter().filter(|f| f.rule == "stuck").map(|f| f.title.clone()).collect();
     assert_eq!(stuck, ["syscall call had not returned for 20.0 s"]);
+}
+
+/// A shell that starts programs for three minutes: each flushes once, and every tenth one beside the next.
+#[test]
+fn of_very_many_processes_those_that_ended_are_joined_and_the_findings_are_the_same() {
+    let spans: Vec<Span> =
+        (0..6000_u32).map(|n| flush(n, 0, i64::from(n) * 30, if n % 10 == 0 { 40 } else { 20 })).collect();
+    let findings = |most_in_all: usize| {
+        let mut collect =
+            Collect::with(&mut Vec::<Row>::new(), Groups::folding_at(most_in_all), Others::default()).unwrap();
+        let mut nesting = Nesting::default();
+        for span in &spans {
+            let around = nesting.of(span);
+            collect.span(span, &around);
+        }
+        let (groups, processes) = (&collect.groups.all, collect.groups.processes.len());
+        let calls: i64 = groups.iter().map(|group| group.calls).sum();
+        ((groups.len(), processes, calls), findings_in(collect, 180_000 * MS))
+    };
+    let (((all, _, calls), whole), ((groups, processes, same), joined)) = (findings(usize::MAX), findings(3000));
+    assert_eq!((all, calls, same), (6000, 6000, 6000));
+    assert!(groups < 3500 && processes == groups, "{groups} groups of {processes} processes");
+    let essence =
+        |all: &Findings| all.findings.iter().map(|f| (f.rule, f.title.clone(), f.severity)).collect::<Vec<_>>();
+    let in_ms = |all: &Findings| seconds(all).into_iter().map(|(_, s)| (s * 1000.0).round()).collect::<Vec<_>>();
+    assert_eq!((essence(&whole), in_ms(&whole)), (essence(&joined), in_ms(&joined)));
+    assert_eq!(whole.findings.len(), 1, "{:?}", essence(&whole));
 }
