@@ -1,7 +1,7 @@
 //! Calls that are alike, with what they spent: one pass over the calls makes groups of them, and rules claim parts of their time.
 
 pub mod busy;
-pub mod chain;
+pub(super) mod chain;
 mod fold;
 pub mod group;
 mod index;

@@ -86,7 +86,7 @@ impl Report {
     /// # Errors
     /// As of [`Self::shown`].
     pub fn markdown(&self, look: &Look) -> Result<String> {
-        let part = |(section, table): (&Section, Table)| {
+        let part = |(section, table): (&Section, Table<'_>)| {
             format!("## {}\n\n{}\n", (section.title)(self), table.markdown(look.top))
         };
         Ok(self.tables(look)?.into_iter().map(part).collect())
@@ -113,7 +113,7 @@ impl Report {
         chosen.chain(usual)
     }
 
-    fn tables(&self, look: &Look) -> Result<Vec<(&'static Section, Table)>> {
+    fn tables(&self, look: &Look) -> Result<Vec<(&'static Section, Table<'_>)>> {
         let mut tables: Vec<_> = self.sections(look).map(|section| (section, (section.table)(self))).collect();
         if let Some(by) = &look.sort {
             // Each is tried: a column that all have sorts all.
@@ -134,7 +134,7 @@ impl Report {
         Ok(tables)
     }
 
-    fn section_text(&self, section: &Section, look: &Look, table: &Table) -> String {
+    fn section_text(&self, section: &Section, look: &Look, table: &Table<'_>) -> String {
         let lines = match section.text {
             Some(text) => text(self, look),
             None => table.lines(look.columns(), look.top),

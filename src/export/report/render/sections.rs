@@ -16,7 +16,7 @@ pub struct Section {
     /// Is it there without `--section`?
     pub usual: fn(&Report) -> bool,
     pub title: fn(&Report) -> String,
-    pub table: fn(&Report) -> Table,
+    pub table: fn(&Report) -> Table<'_>,
     /// What text shows in place of the table.
     pub text: Option<fn(&Report, &Look) -> Vec<Line>>,
 }

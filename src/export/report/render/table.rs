@@ -171,11 +171,64 @@ impl Column {
     }
 }
 
+/// The rows of a table. There can be very many, of which few are shown: cells are made when they are.
+pub struct Rows<'a> {
+    order: Vec<usize>,
+    row: Box<dyn Fn(usize) -> Vec<Cell> + 'a>,
+}
+
+impl<'a> Rows<'a> {
+    /// So many, each by its number.
+    pub fn of(count: usize, row: impl Fn(usize) -> Vec<Cell> + 'a) -> Self {
+        Self { order: (0..count).collect(), row: Box::new(row) }
+    }
+
+    const fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    fn first(&self, most: usize) -> impl Iterator<Item = Vec<Cell>> {
+        self.order.iter().take(most).map(|at| (self.row)(*at))
+    }
+
+    /// Sorts by a column all but so many, and those.
+    fn sort(&mut self, column: usize, last: usize) {
+        let of = |at: &usize| ((self.row)(*at).into_iter().nth(column), *at);
+        let mut cells: Vec<(Option<Cell>, usize)> = self.order.iter().map(of).collect();
+        let (rows, last) = cells.split_at_mut(self.order.len().saturating_sub(last));
+        for part in [rows, last] {
+            part.sort_by(|a, b| match (&a.0, &b.0) {
+                (Some(a), Some(b)) => a.order(b),
+                _ => Ordering::Equal,
+            });
+        }
+        self.order = cells.into_iter().map(|(_, at)| at).collect();
+    }
+}
+
+impl Default for Rows<'_> {
+    fn default() -> Self {
+        Vec::new().into()
+    }
+}
+
+impl From<Vec<Vec<Cell>>> for Rows<'_> {
+    fn from(rows: Vec<Vec<Cell>>) -> Self {
+        Self::of(rows.len(), move |at| rows[at].clone())
+    }
+}
+
+impl FromIterator<Vec<Cell>> for Rows<'_> {
+    fn from_iter<T: IntoIterator<Item = Vec<Cell>>>(rows: T) -> Self {
+        rows.into_iter().collect::<Vec<_>>().into()
+    }
+}
+
 /// Rows of one kind.
-#[derive(Debug, Clone, Default)]
-pub struct Table {
+#[derive(Default)]
+pub struct Table<'a> {
     pub head: Vec<Column>,
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Rows<'a>,
     /// So many of the rows stay behind all others however these are sorted.
     pub last: usize,
     /// Rows of text without `--top`.
@@ -186,7 +239,7 @@ pub struct Table {
     pub foot: Vec<String>,
 }
 
-impl Table {
+impl Table<'_> {
     /// The columns, for `--sort`.
     pub fn keys(&self) -> impl Iterator<Item = &'static str> {
         self.head.iter().map(|column| column.key)
@@ -195,20 +248,13 @@ impl Table {
     /// Sorts by a column; false when there is none of that name.
     pub fn sort(&mut self, name: &str) -> bool {
         let Some(at) = self.head.iter().position(|column| column.is(name)) else { return false };
-        let first = self.rows.len().saturating_sub(self.last);
-        let (rows, last) = self.rows.split_at_mut(first);
-        for part in [rows, last] {
-            part.sort_by(|a, b| match (a.get(at), b.get(at)) {
-                (Some(a), Some(b)) => a.order(b),
-                _ => Ordering::Equal,
-            });
-        }
+        self.rows.sort(at, self.last);
         true
     }
 
     /// At most `width` columns: blank columns go, then those that matter least, then names are cut.
     pub fn lines(&self, width: usize, top: Option<usize>) -> Vec<Line> {
-        let rows: Vec<&Vec<Cell>> = self.rows.iter().take(top.unwrap_or(self.most)).collect();
+        let rows: Vec<Vec<Cell>> = self.rows.first(top.unwrap_or(self.most)).collect();
         let texts: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(Cell::text).collect()).collect();
         let filled = |at: &usize| rows.iter().any(|row| row.get(*at).is_some_and(|cell| !cell.is_blank()));
         let shown: Vec<usize> = (0..self.head.len()).filter(filled).collect();
@@ -273,8 +319,8 @@ impl Table {
     /// As GitHub's Markdown has it.
     pub fn markdown(&self, top: Option<usize>) -> String {
         let safe = |text: &str| text.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;");
-        let shown = self.rows.iter().take(top.unwrap_or(self.most));
-        let filled = |at: &usize| shown.clone().any(|row| row.get(*at).is_some_and(|cell| !cell.is_blank()));
+        let shown: Vec<Vec<Cell>> = self.rows.first(top.unwrap_or(self.most)).collect();
+        let filled = |at: &usize| shown.iter().any(|row| row.get(*at).is_some_and(|cell| !cell.is_blank()));
         let at: Vec<usize> = (0..self.head.len()).filter(filled).collect();
         let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let mut out = String::new();
@@ -283,7 +329,7 @@ impl Table {
             let rule = |at: &usize| if self.head[*at].set == Set::Right { "---:" } else { "---" }.to_owned();
             out += &row(at.iter().map(rule).collect());
         }
-        for cells in shown.clone() {
+        for cells in &shown {
             out += &row(at.iter().map(|at| cells.get(*at).map_or(String::new(), |cell| safe(&cell.text()))).collect());
         }
         for line in &self.foot {
@@ -296,7 +342,7 @@ impl Table {
     pub fn csv(&self, top: Option<usize>) -> Result<String> {
         let mut out = csv::Writer::from_writer(Vec::new());
         out.write_record(self.keys().chain(["complete"]))?;
-        for row in self.rows.iter().take(top.unwrap_or(usize::MAX)) {
+        for row in self.rows.first(top.unwrap_or(usize::MAX)) {
             let complete = !row.iter().any(|cell| cell.unsure || cell.partly);
             out.write_record(row.iter().map(Cell::raw).chain([complete.to_string()]))?;
         }
@@ -309,7 +355,7 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn table() -> Table {
+    fn table() -> Table<'static> {
         let path = |path: &str| Cell::from(Value::Path(path.to_owned()));
         Table {
             head: vec![
@@ -327,7 +373,8 @@ mod tests {
                     path("/scratch/project/experiment/run-0001/out.h5"),
                 ],
                 vec![Value::Ns(9000).into(), Value::Count(1).into(), Value::Empty.into(), path("/lib/libc.so.6")],
-            ],
+            ]
+            .into(),
             last: 1,
             most: 2,
             ..Table::default()

@@ -15,7 +15,7 @@ fn whole(chain: &Chain, layer: Layer) -> bool {
 }
 
 /// A line for each layer that the program called, and the sums, reads before writes.
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let chains = [("read", &report.amplification.read), ("write", &report.amplification.write)];
     // Layers that move bytes for other layers; those that only the program calls show in what was asked.
     let moves = |c: &Called, layer: Layer| c.layer != layer.name() && c.moved.contains_key(layer.name());
@@ -37,16 +37,16 @@ pub fn table(report: &Report) -> Table {
         Column::number("device", "device", 0),
         Column::number("device_to_asked", "to asked", 0),
     ]);
-    let mut table = Table { head, most: usize::MAX, ..Table::default() };
+    let (mut rows, mut foot) = (Vec::new(), Vec::new());
     for (kind, chain) in chains {
         if chain.asked_calls > 0 || chain.steps.iter().any(|step| step.calls > 0) {
-            add(&mut table, kind, chain, &between);
+            add((&mut rows, &mut foot), kind, chain, &between);
         }
     }
-    table
+    Table { head, rows: rows.into(), most: usize::MAX, foot, ..Table::default() }
 }
 
-fn add(table: &mut Table, kind: &str, chain: &Chain, between: &[Layer]) {
+fn add((rows, foot): (&mut Vec<Vec<Cell>>, &mut Vec<String>), kind: &str, chain: &Chain, between: &[Layer]) {
     let times = |layer, value| Cell::of(value, Value::Times).sure(whole(chain, layer) && chain.asked_complete);
     let device = |n: i64| Cell::from(Value::Bytes(n)).sure(whole(chain, Layer::Block));
     let linked = chain.by_called.iter().fold(0i64, |sum, c| sum.saturating_add(c.device));
@@ -59,7 +59,7 @@ fn add(table: &mut Table, kind: &str, chain: &Chain, between: &[Layer]) {
         cells.extend(between.iter().map(cell));
         cells.extend([cell(&Layer::Syscall), times(Layer::Syscall, c.syscall_to_asked)]);
         cells.extend([device(c.device), times(Layer::Block, c.device_to_asked)]);
-        table.rows.push(cells);
+        rows.push(cells);
     }
     let all = |layer: &Layer| {
         let bytes = step(chain, *layer).map_or(Bytes::default(), |step| step.bytes);
@@ -72,7 +72,7 @@ fn add(table: &mut Table, kind: &str, chain: &Chain, between: &[Layer]) {
     // Requests of other programs are no amplification of this one.
     let to_asked = chain.asked.sum.filter(|n| *n > 0 && linked > 0).map(|n| linked as f64 / n as f64);
     cells.extend([device(linked), times(Layer::Block, to_asked)]);
-    table.rows.push(cells);
+    rows.push(cells);
     if let Some(block) = step(chain, Layer::Block) {
         let class = |c: &ClassBytes| format!("{} {} ({})", escape(c.class), bytes(c.bytes), c.requests);
         let classes: Vec<_> = block.classes.iter().map(class).collect();
@@ -82,6 +82,6 @@ fn add(table: &mut Table, kind: &str, chain: &Chain, between: &[Layer]) {
             _ => String::new(),
         };
         let classes = mark(block.complete, classes.join(", "));
-        table.foot.push(format!("{kind} requests of all programs by class (number): {classes}{rest}"));
+        foot.push(format!("{kind} requests of all programs by class (number): {classes}{rest}"));
     }
 }

@@ -7,7 +7,7 @@ use crate::export::report::{BandwidthRow, Report, Spread};
 /// Lines shown.
 const LINES: usize = 20;
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let row = |row: &BandwidthRow| {
         let of = |value| Cell::from(value).sure(row.complete);
         let spread = |spread: Spread, value: fn(i64) -> Value| {

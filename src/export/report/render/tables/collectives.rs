@@ -11,7 +11,7 @@ fn path(row: &CollectiveRow) -> Cell {
     Cell::of(row.path.clone(), Value::Path)
 }
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let one = |row: &CollectiveRow| {
         let of = |value| Cell::from(value).sure(row.complete);
         vec![
@@ -48,7 +48,7 @@ pub fn table(report: &Report) -> Table {
     }
 }
 
-pub fn aggregators(report: &Report) -> Table {
+pub fn aggregators(report: &Report) -> Table<'_> {
     let one = |row: &CollectiveRow, rank: &Member| {
         let of = |value| Cell::from(value).sure(row.complete);
         vec![

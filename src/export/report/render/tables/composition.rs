@@ -6,7 +6,7 @@ use crate::export::report::{Composed, Report};
 /// Lines shown.
 const LINES: usize = 20;
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let composition = &report.composition;
     // Of one thread it repeats the functions by layer.
     let mut tops: Vec<&Composed> = composition.iter().filter(|row| row.layer == row.called && row.parts > 1).collect();

@@ -7,7 +7,7 @@ use crate::export::report::{DeviceRow, Report};
 /// Devices shown.
 const DEVICES: usize = 8;
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let row = |row: &DeviceRow| {
         let of = |value| Cell::from(value).sure(row.complete);
         vec![

@@ -13,7 +13,7 @@ pub fn title(report: &Report) -> String {
     format!("Errors: {all} failed calls, look-ups of what does not exist last")
 }
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let row = |row: &ErrorRow| {
         let of = |value| Cell::from(value).sure(row.complete);
         let directory = row.directory.as_ref().map(|directory| on_node(row.host.as_deref(), directory));

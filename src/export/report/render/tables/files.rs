@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::export::report::render::mark;
 use crate::export::report::render::style::Tone;
-use crate::export::report::render::table::{Cell, Column, Table, Value};
+use crate::export::report::render::table::{Cell, Column, Rows, Table, Value};
 use crate::export::report::render::tables::on_node;
 use crate::export::report::{Bytes, FileLayer, FileRow, Report};
 use crate::text::time;
@@ -95,7 +95,7 @@ fn of_paths(files: &[FileRow]) -> Vec<OfPath<'_>> {
     all
 }
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let files = of_paths(&report.files);
     let several = files.iter().any(|of| of.files > 1);
     let beside = files.iter().any(|of| of.layers != [Layer::Syscall.name()]);
@@ -111,7 +111,9 @@ pub fn table(report: &Report) -> Table {
     head.extend(several.then_some(Column::number("files", "files", 2)));
     head.extend(beside.then_some(Column::name("layers", "layers", 1)));
     head.push(Column::path("path", "file"));
-    let row = |of: &OfPath| {
+    let (count, last) = (files.len(), files.iter().filter(|of| of.first.is_library()).count());
+    let row = move |at: usize| {
+        let of = &files[at];
         let count = |n: i64| Cell::from(Value::Count(n)).sure(of.complete);
         let mut cells = vec![
             Cell::from(Value::Ns(of.time_ns)).sure(of.complete),
@@ -126,14 +128,7 @@ pub fn table(report: &Report) -> Table {
         cells.push(path(of.first));
         cells
     };
-    Table {
-        rows: files.iter().map(row).collect(),
-        head,
-        last: files.iter().filter(|of| of.first.is_library()).count(),
-        most: FILES,
-        more: 0,
-        foot: Vec::new(),
-    }
+    Table { rows: Rows::of(count, row), head, last, most: FILES, ..Table::default() }
 }
 
 /// Its name, with its node where there are several.

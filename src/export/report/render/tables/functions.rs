@@ -9,7 +9,7 @@ use crate::vocabulary::Layer;
 const FUNCTIONS: usize = 12;
 
 /// Functions of all layers but the device's, which has a table of its own.
-pub fn functions(report: &Report) -> Table {
+pub fn functions(report: &Report) -> Table<'_> {
     let layers = report.layers.iter().filter(|layer| layer.layer != Layer::Block.name());
     let mut all: Vec<(&LayerRow, &OpRow)> =
         layers.flat_map(|layer| layer.ops.iter().map(move |op| (layer, op))).collect();
@@ -59,7 +59,7 @@ pub fn functions(report: &Report) -> Table {
     }
 }
 
-pub fn layers(report: &Report) -> Table {
+pub fn layers(report: &Report) -> Table<'_> {
     let row = |layer: &LayerRow| {
         let of = |value: Value| Cell::from(value).sure(layer.complete);
         let estimated = layer.ops.iter().any(|op| op.estimated_calls > 0);

@@ -7,7 +7,7 @@ use crate::export::report::{FileRow, HandleNode, Report};
 /// Lines shown.
 const LINES: usize = 40;
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let mut rows = Vec::new();
     for file in &report.files {
         // Every system call on a file needs a descriptor: only others are shown.
@@ -17,7 +17,7 @@ pub fn table(report: &Report) -> Table {
     }
     let head =
         vec![Column::number("opens", "opens", 0), Column::name("handle", "handle", 0), Column::path("path", "file")];
-    Table { head, rows, most: LINES, ..Table::default() }
+    Table { head, rows: rows.into(), most: LINES, ..Table::default() }
 }
 
 fn add(file: &FileRow, handle: &HandleNode, depth: usize, rows: &mut Vec<Vec<Cell>>) {

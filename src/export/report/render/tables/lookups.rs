@@ -16,7 +16,7 @@ pub fn title(report: &Report) -> String {
     format!("Failed look-ups: {calls} system calls that named a path, {took} (v_failed_lookups has all)")
 }
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let row = |row: &FailedLookup| {
         let of = |value| Cell::from(value).sure(row.complete);
         let directory = row.directory.as_ref().map(|directory| on_node(row.host.as_deref(), directory));

@@ -13,7 +13,7 @@ pub fn title(report: &Report) -> String {
     format!("Nodes: {}; clocks against that of {host}", report.nodes.len())
 }
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let row = |node: &NodeRow| {
         let clock = node.clock;
         let note = match (clock.how, clock.calls) {

@@ -6,7 +6,7 @@ use crate::export::report::{PhaseLayer, PhaseRow, Report};
 /// Lines shown.
 const LINES: usize = 24;
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let row = |phase: &PhaseRow, layer: Option<&PhaseLayer>| {
         let of = |value| Cell::from(value).sure(phase.complete);
         let inside = |value: fn(&PhaseLayer) -> Cell| {

@@ -1,7 +1,7 @@
 //! What each rank did, or each process, and how unevenly ranks share the work.
 
 use crate::export::report::render::mark;
-use crate::export::report::render::table::{Cell, Column, Table, Value};
+use crate::export::report::render::table::{Cell, Column, Rows, Table, Value};
 use crate::export::report::{Imbalance, RankRow, Report};
 use crate::text::{ratio, time};
 use crate::vocabulary::LAYERS;
@@ -20,7 +20,7 @@ fn total(row: &RankRow) -> i64 {
     row.exclusive_ns.iter().fold(0, |sum, (_, ns)| sum.saturating_add(ns))
 }
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let rows = &report.ranks.rows;
     let used: Vec<_> =
         LAYERS.into_iter().filter(|layer| rows.iter().any(|r| r.exclusive_ns.get(*layer).is_some())).collect();
@@ -44,7 +44,9 @@ pub fn table(report: &Report) -> Table {
     }
     // Which calls are the program's own is known of single calls only.
     let single = !report.header.aggregate;
-    let row = |r: &&RankRow| {
+    let (count, foot) = (shown.len(), imbalance(report));
+    let row = move |at: usize| {
+        let r = shown[at];
         let of = |value| Cell::from(value).sure(r.complete);
         let own = |value| if single { of(value) } else { Value::Empty.into() };
         let pids = r.pids.first().map_or(String::new(), i32::to_string);
@@ -66,7 +68,7 @@ pub fn table(report: &Report) -> Table {
         cells.push(Cell::of(r.exe.clone(), Value::Path));
         cells
     };
-    Table { head, rows: shown.iter().map(row).collect(), most: RANKS, foot: imbalance(report), ..Table::default() }
+    Table { head, rows: Rows::of(count, row), most: RANKS, foot, ..Table::default() }
 }
 
 /// The time in the program's own calls, and layers whose time ranks share unevenly.

@@ -4,7 +4,7 @@ use crate::analysis::transfers::sizes::CLASSES;
 use crate::export::report::render::table::{Cell, Column, Table, Value};
 use crate::export::report::{Report, SizeRow};
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let row = |row: &SizeRow| {
         let of = |value| Cell::from(value).sure(row.complete);
         let part = |value| Cell::of(value, Value::Share).sure(row.complete);

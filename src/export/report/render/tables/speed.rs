@@ -20,7 +20,7 @@ pub fn title(report: &Report) -> String {
     )
 }
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let row = |row: &SpeedRow| {
         let of = |value| Cell::from(value).sure(row.complete);
         // Where no calls were compared there are no classes.

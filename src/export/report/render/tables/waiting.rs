@@ -4,7 +4,7 @@ use crate::export::report::render::table::{Cell, Column, Table, Value};
 use crate::export::report::{Report, WaitRow};
 use crate::rows::PARTS;
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let row = |row: &WaitRow| {
         let of = |value| Cell::from(value).sure(row.complete);
         vec![

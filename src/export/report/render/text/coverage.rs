@@ -24,7 +24,7 @@ fn counts(report: &Report, layer: &LayerCoverage) -> bool {
     layer.layer != Layer::App.name() || layer.probes > report.opaque.len() || seen(report, layer)
 }
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let row = |layer: &LayerCoverage| {
         vec![
             Cell::name(layer.layer),
@@ -48,7 +48,7 @@ pub fn table(report: &Report) -> Table {
     }
 }
 
-pub fn losses(report: &Report) -> Table {
+pub fn losses(report: &Report) -> Table<'_> {
     let row = |loss: &LossRow| {
         vec![
             Value::Count(loss.count).into(),

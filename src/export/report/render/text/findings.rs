@@ -10,7 +10,7 @@ use crate::text::{escape, percent, time};
 /// Findings shown; `--top` and JSON have more.
 const SHOWN: usize = 5;
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let ns = |seconds: Option<f64>| Cell::of(seconds.map(|s| (s * 1e9) as i64), Value::Ns);
     let row = |finding: &Finding| {
         vec![

@@ -115,12 +115,12 @@ pub fn software(report: &Report) -> Vec<(&'static str, String)> {
     facts
 }
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let cells = |name: &str, value: String| vec![Cell::name(name), Cell::name(value)];
     let mut rows: Vec<_> = facts(report).into_iter().map(|(name, value)| cells(name, value)).collect();
     rows.extend(reservations(report).into_iter().map(|text| cells("note", text)));
     let head = vec![Column::name("fact", "fact", 0), Column::name("value", "value", 0)];
-    Table { head, rows, most: usize::MAX, ..Table::default() }
+    Table { head, rows: rows.into(), most: usize::MAX, ..Table::default() }
 }
 
 pub fn lines(report: &Report, look: &Look) -> Vec<Line> {

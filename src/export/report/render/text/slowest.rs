@@ -14,7 +14,7 @@ const TREE_LINES: usize = 16;
 /// Columns of a path in a call tree, where columns are few.
 const TREE_PATH: usize = 40;
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let row = |call: &CallTree| {
         vec![
             Cell::from(Value::Ns(call.tree.dur_ns)).sure(call.complete),

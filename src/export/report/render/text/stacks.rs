@@ -10,7 +10,7 @@ use crate::text::{escape, time};
 const STACKS: usize = 5;
 const FRAMES: usize = 24;
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let row = |row: &StackRow| {
         vec![
             Cell::from(Value::Ns(row.time_ns)).sure(row.complete),

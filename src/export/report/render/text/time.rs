@@ -21,7 +21,7 @@ pub fn title(report: &Report) -> String {
     format!("Time in calls{of}: {}, by layer and by what system calls waited for", time(all))
 }
 
-pub fn table(report: &Report) -> Table {
+pub fn table(report: &Report) -> Table<'_> {
     let row = |part: &TimePart| {
         vec![
             Cell::name(part.words()),
