@@ -30,25 +30,34 @@ fn many_ranks() -> Vec<Span> {
     flushes.chain(others).chain(failed).collect()
 }
 
+/// Groups are folded and joined when there are so many.
+fn collected(spans: &[Span], most_in_all: usize) -> Collect {
+    let groups = Groups::folding_at(most_in_all);
+    let mut collect = Collect::with(&mut Vec::<Row>::new(), groups, Others::default()).unwrap();
+    let mut nesting = Nesting::default();
+    for span in spans {
+        let around = nesting.of(span);
+        collect.span(span, &around);
+    }
+    collect
+}
+
+/// What a finding is, whatever it takes.
+fn essence(all: &Findings) -> Vec<(&'static str, String, Severity)> {
+    all.findings.iter().map(|f| (f.rule, f.title.clone(), f.severity)).collect()
+}
+
 #[test]
 fn of_very_many_processes_groups_are_folded_and_the_findings_are_the_same() {
     let spans = many_ranks();
     let findings = |most_in_all: usize| {
-        let mut collect =
-            Collect::with(&mut Vec::<Row>::new(), Groups::folding_at(most_in_all), Others::default()).unwrap();
-        let mut nesting = Nesting::default();
-        for span in &spans {
-            let around = nesting.of(span);
-            collect.span(span, &around);
-        }
+        let collect = collected(&spans, most_in_all);
         let groups = collect.groups.all.len();
         (groups, findings_of(collect))
     };
     let ((all, whole), (fewer, folded)) = (findings(usize::MAX), findings(2800));
     assert!(fewer < all, "{fewer} of {all}");
     assert_eq!(seconds(&whole)[..2], seconds(&folded)[..2]);
-    let essence =
-        |all: &Findings| all.findings.iter().map(|f| (f.rule, f.title.clone(), f.severity)).collect::<Vec<_>>();
     assert_eq!(essence(&whole), essence(&folded));
     assert!(essence(&whole).iter().any(|(rule, ..)| *rule == "sync-per-record"), "{:?}", essence(&whole));
     assert!(essence(&whole).iter().any(|(rule, ..)| *rule == "errors"), "{:?}", essence(&whole));
@@ -120,13 +129,7 @@ fn of_very_many_processes_those_that_ended_are_joined_and_the_findings_are_the_s
     let spans: Vec<Span> =
         (0..6000_u32).map(|n| flush(n, 0, i64::from(n) * 30, if n % 10 == 0 { 40 } else { 20 })).collect();
     let findings = |most_in_all: usize| {
-        let mut collect =
-            Collect::with(&mut Vec::<Row>::new(), Groups::folding_at(most_in_all), Others::default()).unwrap();
-        let mut nesting = Nesting::default();
-        for span in &spans {
-            let around = nesting.of(span);
-            collect.span(span, &around);
-        }
+        let collect = collected(&spans, most_in_all);
         let (groups, processes) = (&collect.groups.all, collect.groups.processes.len());
         let calls: i64 = groups.iter().map(|group| group.calls).sum();
         ((groups.len(), processes, calls), findings_in(collect, 180_000 * MS))
@@ -134,8 +137,6 @@ fn of_very_many_processes_those_that_ended_are_joined_and_the_findings_are_the_s
     let (((all, _, calls), whole), ((groups, processes, same), joined)) = (findings(usize::MAX), findings(3000));
     assert_eq!((all, calls, same), (6000, 6000, 6000));
     assert!(groups < 3500 && processes == groups, "{groups} groups of {processes} processes");
-    let essence =
-        |all: &Findings| all.findings.iter().map(|f| (f.rule, f.title.clone(), f.severity)).collect::<Vec<_>>();
     let in_ms = |all: &Findings| seconds(all).into_iter().map(|(_, s)| (s * 1000.0).round()).collect::<Vec<_>>();
     assert_eq!((essence(&whole), in_ms(&whole)), (essence(&joined), in_ms(&joined)));
     assert_eq!(whole.findings.len(), 1, "{:?}", essence(&whole));
