@@ -2,6 +2,7 @@
 //! calls that the program makes of a layer. And which calls have what the program asked for.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use crate::HashMap;
 use crate::analysis::calls::{asked, is_data};
@@ -139,6 +140,9 @@ impl<T> Default for Thread<T> {
         Self { around: Vec::new(), idle: false }
     }
 }
+
+/// How often [`Nesting::forget_idle`] is called while a trace goes on.
+pub const FORGETS: Duration = Duration::from_mins(1);
 
 /// Follows the spans of each thread in the order of the dataset: a call comes before the calls inside it. Only phases that
 /// no call is around come whenever they ended. Memory grows with the number of threads and, up to a limit, of asynchronous

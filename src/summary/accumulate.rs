@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::analysis::calls::{Figures, Sums, asked, is_data};
 use crate::analysis::durations::waiting;
 use crate::analysis::findings::Live;
+use crate::analysis::nesting::FORGETS;
 use crate::analysis::only::Condition;
 use crate::analysis::trace::source::Hosts;
 use crate::hist::bucket_of;
@@ -32,8 +33,6 @@ const EARLY: usize = 4 << 20;
 const DIRTY: usize = 3600;
 /// Bins that a period is spread over at most.
 const MAX_PERIOD: i64 = 100;
-/// How often threads are forgotten that made no call, in s.
-const FORGETS: i64 = 60;
 
 /// What the sums are made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -236,7 +235,8 @@ impl Summary {
         self.findings.iter_mut().for_each(|findings| findings.tick(now_ns));
         let second = self.now_ns.div_euclid(1_000_000_000);
         if second != self.second {
-            if self.dims.run.live && second.div_euclid(FORGETS) != self.second.div_euclid(FORGETS) {
+            let period = |second: i64| second.div_euclid(FORGETS.as_secs() as i64);
+            if self.dims.run.live && period(second) != period(self.second) {
                 self.tree.forget_idle();
             }
             self.second = second;

@@ -2,7 +2,7 @@
 //! and `--detail`.
 
 use crate::analysis::findings::{Finding, Findings, Live};
-use crate::analysis::nesting::Nesting;
+use crate::analysis::nesting::{FORGETS, Nesting};
 use crate::analysis::parallel::ranks::OwnCalls;
 use crate::rows::Row;
 use crate::vocabulary::flag;
@@ -11,8 +11,6 @@ use std::time::Duration;
 
 /// How often rules are applied.
 const EVERY: Duration = Duration::from_secs(2);
-/// How often threads are forgotten that made no call.
-const FORGETS: Duration = Duration::from_mins(1);
 
 /// Follows the rows of a trace.
 pub struct Watch {

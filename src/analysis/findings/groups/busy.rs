@@ -13,11 +13,15 @@ pub struct Busy {
     pub sum: i64,
     /// Of ranks.
     pub paid: Paid,
+    /// Processes that ran after it and count as one with it.
+    pub joined: usize,
     /// In which there was a call of any thread.
     intervals: Vec<(i64, i64)>,
     /// Pauses up to this are no longer known, in ns.
     gap: i64,
     most: usize,
+    /// Of `sum`, what threads spent in calls beside each other, where that is known.
+    beside: i64,
 }
 
 /// Intervals that are kept of a process, at most and of each of many, and of all together.
@@ -41,9 +45,11 @@ impl Busy {
             last: 0,
             sum: 0,
             paid: Paid::of_many(processes),
+            joined: 0,
             intervals: Vec::new(),
             gap: 0,
             most: (ALL_INTERVALS / processes.max(1)).clamp(INTERVALS_MIN, INTERVALS_MAX),
+            beside: 0,
         }
     }
 
@@ -88,7 +94,20 @@ impl Busy {
         self.first = self.first.min(later.first);
         self.last = self.last.max(later.last);
         (self.sum, self.rank) = (sum, later.rank.or(self.rank));
+        self.beside = self.beside.saturating_add(later.beside);
+        self.joined += later.joined;
         self.paid.take(&later.paid);
+    }
+
+    /// Takes a process that ran after it. Of many, pauses are no longer known: what is known of the wall time of each is
+    /// added up before.
+    pub fn join(&mut self, mut later: Self) {
+        if self.joined == 0 {
+            self.beside = self.sum.saturating_sub(self.wall());
+        }
+        later.beside = later.sum.saturating_sub(later.wall());
+        self.take(&later);
+        self.joined += 1;
     }
 
     fn merge(&mut self) {
@@ -121,7 +140,7 @@ impl Busy {
     pub fn wall(&mut self) -> i64 {
         self.merge();
         let union = self.intervals.iter().map(|(from, to)| to.saturating_sub(*from)).fold(0, i64::saturating_add);
-        union.min(self.sum).min(self.last.saturating_sub(self.first)).max(0)
+        union.min(self.sum.saturating_sub(self.beside)).min(self.last.saturating_sub(self.first)).max(0)
     }
 }
 
@@ -146,5 +165,18 @@ mod tests {
         assert_eq!(one.pauses(500_000_000).0, 3);
         assert_eq!(of_many.pauses(500_000_000).0, 3);
         assert_eq!((one.wall(), of_many.wall()), (4_000_000_000, 4_000_000_000), "of one thread: the sum");
+    }
+
+    /// More of them than pauses are kept, and each with two threads in calls at once.
+    #[test]
+    fn processes_that_are_joined_have_the_wall_time_of_all() {
+        let process = |n: i64| {
+            let mut busy = Busy::of_many(64_000);
+            (0..2).for_each(|_| busy.add(n * 20_000, n * 20_000 + 10_000));
+            busy
+        };
+        let mut all = process(0);
+        (1..2000).for_each(|n| all.join(process(n)));
+        assert_eq!((all.joined, all.sum, all.wall()), (1999, 40_000_000, 20_000_000));
     }
 }

@@ -50,7 +50,7 @@ pub fn join_ended(processes: &mut HashMap<i32, Busy>, since_ns: i64) -> HashMap<
         chains[chain] = (!stays).then_some(before.unwrap_or(ix));
         let Some(one) = before else { continue };
         if let (Some(busy), Some(all)) = (processes.remove(&ix), processes.get_mut(&one)) {
-            all.take(&busy);
+            all.join(busy);
             joined.insert(ix, one);
         }
     }
