@@ -141,3 +141,24 @@ fn of_very_many_processes_those_that_ended_are_joined_and_the_findings_are_the_s
     assert_eq!((essence(&whole), in_ms(&whole)), (essence(&joined), in_ms(&joined)));
     assert_eq!(whole.findings.len(), 1, "{:?}", essence(&whole));
 }
+
+#[test]
+fn of_joined_processes_that_held_a_file_up_the_number_is_named() {
+    let write = |process: u32, n: u32, at_ms: i64| call(process, n, ("pwrite64", Kind::Write), at_ms, 1);
+    let waits = |n: u32| Span {
+        cpu_ns: Some(0),
+        lock_ns: Some(900 * MS),
+        ..call(1, n, ("pwrite64", Kind::Write), i64::from(n) * 1000, 900)
+    };
+    let mut spans: Vec<Span> = (0..100).map(waits).collect();
+    spans.extend((2..1102).map(|process| write(process, 0, i64::from(process) * 10)));
+    spans.extend((1102..1202).map(|process| write(process, 0, 90_000 + i64::from(process))));
+    spans.sort_by_key(|span| span.start_ns);
+    let title = |most_in_all: usize| {
+        let all = findings_in(collected(&spans, most_in_all), 100_000 * MS);
+        all.findings.iter().find(|finding| finding.rule == "lock-wait").unwrap().title.clone()
+    };
+    assert!(title(usize::MAX).contains("process 1201 worked on the file most"), "{}", title(usize::MAX));
+    // Those that stay are the first ones: all have the same time.
+    assert!(title(1150).contains("process 514 and 587 that ran after it worked on the file most"), "{}", title(1150));
+}
