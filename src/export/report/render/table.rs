@@ -117,12 +117,25 @@ impl Cell {
         }
     }
 
+    fn label(&self) -> Option<&str> {
+        match &self.value {
+            Value::Name(text) | Value::Path(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The greatest first, names in their order, and what has no value last.
     fn order(&self, other: &Self) -> Ordering {
-        match (&self.value, &other.value) {
-            (Value::Name(a) | Value::Path(a), Value::Name(b) | Value::Path(b)) => a.cmp(b),
-            _ => other.amount().partial_cmp(&self.amount()).unwrap_or(Ordering::Equal),
-        }
+        let names = in_order(self.label(), other.label(), Ord::cmp);
+        names.then_with(|| in_order(self.amount(), other.amount(), |a, b| b.total_cmp(a)))
+    }
+}
+
+/// What is there before what is not.
+fn in_order<T>(one: Option<T>, other: Option<T>, order: impl Fn(&T, &T) -> Ordering) -> Ordering {
+    match (one, other) {
+        (Some(one), Some(other)) => order(&one, &other),
+        (one, other) => other.is_some().cmp(&one.is_some()),
     }
 }
 
@@ -405,6 +418,24 @@ mod tests {
         assert_eq!(rows[1], "900,30,,/scratch/project/experiment/run-0001/out.h5,false");
         assert_eq!(rows[2], "1500,2,0,\"/a|b,c/\\x1b.h5\",true");
         assert_eq!(rows[3], "9000,1,,/lib/libc.so.6,true");
+    }
+
+    /// An order that is none makes a sort panic.
+    #[test]
+    fn what_has_no_value_comes_after_all_that_has_one() {
+        let path = |text: &str| Cell::of((!text.is_empty()).then(|| text.to_owned()), Value::Path);
+        let sorted = |paths: &[&str]| {
+            let mut cells: Vec<Cell> = paths.iter().map(|text| path(text)).collect();
+            cells.sort_by(Cell::order);
+            cells.iter().map(Cell::raw).collect::<Vec<_>>()
+        };
+        assert_eq!(sorted(&["/b", "", "/a"]), ["/a", "/b", ""]);
+        let many = [vec!["/c"], vec!["/b"; 5], vec![""; 6], vec!["/a"; 12]].concat();
+        assert_eq!(sorted(&many), [vec!["/a"; 12], vec!["/b"; 5], vec!["/c"], vec![""; 6]].concat());
+        let mut numbers =
+            [Value::Share(0.5), Value::Empty, Value::Share(2.0), Value::Unknown, Value::Share(1.0)].map(Cell::from);
+        numbers.sort_by(Cell::order);
+        assert_eq!(numbers.map(|cell| cell.raw()), ["2", "1", "0.5", "", ""]);
     }
 
     #[test]
