@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::analysis::calls::{Figures, Sums, asked, is_data};
 use crate::analysis::durations::waiting;
 use crate::analysis::findings::Live;
-use crate::analysis::nesting::FORGETS;
+use crate::analysis::nesting::{Enclosing, FORGETS};
 use crate::analysis::only::Condition;
 use crate::analysis::trace::source::Hosts;
 use crate::hist::bucket_of;
@@ -324,7 +324,7 @@ impl Summary {
         }
         if span.flags & flag::SUMMED != 0 {
             // What it comes to is in the sums.
-            if let Some(node) = self.tree.add(span).0 {
+            if let Some(node) = self.add_to_tree(span).0 {
                 self.remember(span.span_id, node);
             }
             return;
@@ -345,7 +345,7 @@ impl Summary {
         if let Some(op) = self.ops.op(span.layer, span.op, span.kind) {
             op.sums.merge(&sums);
         }
-        let (node, around) = self.tree.add(span);
+        let (node, around) = self.add_to_tree(span);
         self.findings.iter_mut().for_each(|findings| findings.span(span, &around));
         if around.asks.is_some() {
             // What a program asks for may be any number.
@@ -368,6 +368,11 @@ impl Summary {
         if let Some(node) = node {
             self.remember(span.span_id, node);
         }
+    }
+
+    fn add_to_tree(&mut self, span: &Span) -> (Option<NodeId>, Enclosing) {
+        let before = span.parent_id.and_then(|parent| self.nodes.get(&parent).copied());
+        self.tree.add(span, before)
     }
 
     /// For requests that come later, and those that came before.

@@ -4,7 +4,7 @@ use crate::rows::{Block, BlockBytes, BlockLink, FileRollup, Row, Span, span_id};
 use crate::summary::filter::Filter;
 use crate::summary::view::{DeviceRow, Focus, Screen, Snapshot, Sums, Window};
 use crate::summary::{From, Summary, facts};
-use crate::vocabulary::{Kind, LAYERS, Layer};
+use crate::vocabulary::{Kind, LAYERS, Layer, flag};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -304,4 +304,27 @@ fn threads_without_a_call_are_forgotten_while_a_trace_goes_on() {
     };
     assert_eq!(remembered(Summary::new(From::Spans).live()), (120, 300));
     assert_eq!(remembered(Summary::new(From::Spans)), (300, 300), "rows of a dataset may be of any time");
+}
+
+/// Calls that submit operations, each of which is over after the next call of its thread.
+#[test]
+fn an_operation_that_comes_late_is_below_the_call_that_submitted_it() {
+    let mut summary = Summary::new(From::Spans);
+    let mut push = |span: Span| summary.push(&Row::Span(Box::new(span)));
+    let submit = |n: u32| Span {
+        layer_top: true,
+        ..Span::new(span_id(1, n), (Layer::Syscall, "io_submit", Kind::Other), 1, (i64::from(n) * 1000, 100))
+    };
+    push(submit(0));
+    for n in 1..5000 {
+        push(submit(n));
+        push(Span {
+            flags: flag::ASYNC,
+            parent_id: Some(span_id(1, n - 1)),
+            ..Span::new(span_id(1, 10_000 + n), (Layer::Syscall, "aio_read", Kind::Read), 1, (i64::from(n) * 1000, 500))
+        });
+    }
+    let nodes: Vec<_> =
+        on(&summary, Screen::Tree).tree.nodes.iter().map(|n| (n.op, n.parent.is_some(), n.sums.calls)).collect();
+    assert_eq!(nodes, [("io_submit", false, 5000), ("aio_read", true, 4999)]);
 }

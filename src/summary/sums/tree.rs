@@ -74,9 +74,11 @@ impl CallTree {
         self.nesting.threads()
     }
 
-    /// Takes a call; parents come before children, except phases. Returns its node, if there is room, and what is around it.
-    pub fn add(&mut self, span: &Span) -> (Option<NodeId>, Enclosing) {
-        let above = self.nesting.above(span);
+    /// Takes a call; parents come before children, except phases. `before`: the node of its parent, where that came before,
+    /// which can be long ago for an operation. Returns its node, if there is room, and what is around it.
+    pub fn add(&mut self, span: &Span, before: Option<NodeId>) -> (Option<NodeId>, Enclosing) {
+        let before = before.filter(|node| self.nodes.contains_key(node));
+        let above = self.nesting.above(span).or_else(|| before.map(Some));
         let parent = match (above, span.parent_id) {
             (Some(above), _) => above,
             (None, Some(parent)) => self.await_call(parent),
