@@ -37,7 +37,7 @@ const MAX_FLUSHES: usize = 4096;
 /// Threads that are remembered after their end.
 const MAX_ENDED: usize = 1 << 18;
 
-/// How long calls and threads are remembered at least (ns). Linux writes back what was dirtied 30 s ago
+/// How long it is remembered at least which call another is part of (ns). Linux writes back what was dirtied 30 s ago
 /// (`vm.dirty_expire_centisecs`), and looks each 5 s; a slow device may be behind.
 const REMEMBERED: u64 = 300 * 1_000_000_000;
 
@@ -80,8 +80,7 @@ pub struct Blocks {
     processes: HashMap<u32, i32>,
     /// Those that have ended, in that order.
     ended: VecDeque<u32>,
-    /// So many of them had ended when old ones were last forgotten, and when that was.
-    old: usize,
+    /// When calls of long ago were last forgotten.
     forgot: u64,
     /// Control groups in which there was a traced process: their paths, by the kernel's numbers.
     cgroups: HashMap<u64, String>,
@@ -105,25 +104,18 @@ impl Blocks {
         self.roots.end(thread);
         self.resolve(thread, out);
         self.ended.push_back(thread);
-        if self.ended.len() > MAX_ENDED {
-            self.forget_ended(1);
-        }
-    }
-
-    fn forget_ended(&mut self, number: usize) {
-        for oldest in self.ended.drain(..number) {
+        if self.ended.len() > MAX_ENDED
+            && let Some(oldest) = self.ended.pop_front()
+        {
             self.processes.remove(&oldest);
         }
-        self.old = self.old.saturating_sub(number);
     }
 
-    /// Forgets calls and threads of long ago, when it is time to.
+    /// Forgets of calls of long ago what they were part of, when it is time to.
     pub fn forget_old(&mut self, now: u64) {
         if now.saturating_sub(self.forgot) >= REMEMBERED {
             self.forgot = now;
             self.roots.forget_old();
-            self.forget_ended(self.old);
-            self.old = self.ended.len();
         }
     }
 
@@ -445,19 +437,16 @@ fn owners(request: &Request, class: &str, bios: &[Sent], ours: impl Fn(u64) -> b
 mod tests {
     use super::*;
 
+    /// What a process dirtied may be written back long after its end: `vm.dirty_expire_centisecs` is a setting.
     #[test]
-    fn threads_that_ended_long_ago_are_forgotten() {
+    fn threads_that_have_ended_are_forgotten_by_number_alone() {
         let mut blocks = Blocks::default();
-        blocks.forget_old(REMEMBERED);
-        for thread in [1, 2] {
+        for thread in 0..=MAX_ENDED as u32 {
             blocks.thread_begins(thread, 7);
+            blocks.thread_ends(thread, &mut Vec::new());
         }
-        blocks.thread_ends(1, &mut Vec::new());
-        blocks.forget_old(2 * REMEMBERED);
-        blocks.forget_old(3 * REMEMBERED - 1);
-        assert!(blocks.processes.contains_key(&1), "what it dirtied may still be written back");
-        blocks.forget_old(3 * REMEMBERED);
-        assert_eq!((blocks.processes.keys().collect::<Vec<_>>(), blocks.ended.len()), (vec![&2], 0));
+        (1..10).for_each(|n| blocks.forget_old(n * REMEMBERED));
+        assert_eq!((blocks.processes.len(), blocks.processes.contains_key(&0)), (MAX_ENDED, false));
     }
 
     #[test]
