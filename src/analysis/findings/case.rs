@@ -117,8 +117,7 @@ impl<'a> Case<'a> {
         };
         let busy = self.groups.processes.get(ix)?;
         let rank = busy.rank.map_or_else(String::new, |rank| format!(" (rank {rank})"));
-        let after = if busy.joined > 0 { format!(" and {} that ran after it", busy.joined) } else { String::new() };
-        Some(format!("process {}{rank}{after} worked on the file most meanwhile", busy.pid))
+        Some(format!("process {}{rank} worked on the file most meanwhile", busy.pid))
     }
 
     /// Groups of the critical lane.

@@ -31,10 +31,10 @@ pub struct Tracing {
 /// By how much hooks of other ranks, and the tracer, lengthened what a lane waited for: in MPI, and for locks on files, in ns.
 fn of_others(groups: &Groups, lane: &Lane, cpus: usize, tracing: Tracing) -> (i64, i64) {
     let of_ranks = || groups.processes.iter().filter(|(_, busy)| busy.rank.is_some());
-    let length = of_ranks().map(|(_, busy)| busy.paid.length).max().unwrap_or(PART);
+    let length = of_ranks().filter_map(|(_, busy)| Some(busy.paid()?.length)).max().unwrap_or(PART);
     let mut all = BTreeMap::<i64, Together>::new();
     for (ix, busy) in of_ranks() {
-        let mut paid = busy.paid.clone();
+        let Some(mut paid) = busy.paid().cloned() else { continue };
         paid.coarsen(length);
         for (at, part) in paid.parts {
             let sum = all.entry(at).or_default();

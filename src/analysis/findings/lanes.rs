@@ -3,12 +3,11 @@
 //! A lane is a rank, or processes without a rank that ran one after the other. Time of one lane adds up, that of lanes does
 //! not: the lane with the most work of its own is the critical one, and seconds of findings are its.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::HashMap;
 use crate::analysis::findings::groups::Groups;
 use crate::analysis::findings::groups::busy::Busy;
-use crate::analysis::findings::groups::chain::Free;
 use crate::analysis::findings::groups::group::{Group, LIBRARY, WITH_LOOP};
 
 /// The critical lane.
@@ -45,19 +44,25 @@ pub fn all(groups: &mut Groups) -> Vec<Weighed> {
     by_start.sort_unstable();
     let mut ranks = BTreeMap::<i32, Candidate>::new();
     let mut others: Vec<Candidate> = Vec::new();
-    let mut free = Free::default();
+    // Lanes of processes without a rank, by when the last process of each made its last call.
+    let mut free = BTreeSet::<(i64, usize)>::new();
     for (first, ix) in by_start {
         let Some(busy) = groups.processes.get(&ix) else { continue };
         if let Some(rank) = busy.rank {
             ranks.entry(rank).or_default().push(ix);
             continue;
         }
-        let at = free.take(first).unwrap_or_else(|| {
-            others.push(Candidate::default());
-            others.len() - 1
-        });
+        // Of those that are free when it begins the one that became so last.
+        let lane = free.range(..=(first, usize::MAX)).next_back().copied();
+        let at = lane.filter(|lane| free.remove(lane)).map_or_else(
+            || {
+                others.push(Candidate::default());
+                others.len() - 1
+            },
+            |(_, at)| at,
+        );
         others[at].push(ix);
-        free.put(busy.last, at);
+        free.insert((busy.last, at));
     }
     let count = ranks.len();
     let lanes = ranks.into_values().chain(others);

@@ -382,7 +382,7 @@ impl Names {
     /// Of what findings are about.
     fn read(source: &mut dyn Source, evaluated: &Evaluated) -> Result<Self> {
         let of_found = || evaluated.found.iter().flat_map(|(_, f)| &f.groups).map(|at| &evaluated.groups.all[*at]);
-        let wanted_paths: RoaringBitmap = of_found().filter_map(|g| Some(g.path.value? as u32)).collect();
+        let wanted_paths: RoaringBitmap = of_found().filter_map(|g| Some(g.rare().path.value? as u32)).collect();
         let files = described(source, of_found().filter_map(|group| group.file.value))?;
         let files = files.into_iter().filter_map(|(id, file)| Some((id, file.path?))).collect();
         let mut names = Self { files, ..Self::default() };
@@ -408,7 +408,7 @@ impl Names {
 
     fn of(&self, group: &Group) -> Option<String> {
         let file = group.file.value.and_then(|id| self.files.get(&id));
-        file.or_else(|| group.path.value.and_then(|id| self.paths.get(&id))).cloned()
+        file.or_else(|| group.rare().path.value.and_then(|id| self.paths.get(&id))).cloned()
     }
 }
 

@@ -12,16 +12,12 @@ pub struct Busy {
     /// Of all threads together.
     pub sum: i64,
     /// Of ranks.
-    pub paid: Paid,
-    /// Processes that ran after it and count as one with it.
-    pub joined: usize,
+    paid: Option<Box<Paid>>,
     /// In which there was a call of any thread.
     intervals: Vec<(i64, i64)>,
     /// Pauses up to this are no longer known, in ns.
     gap: i64,
     most: usize,
-    /// Of `sum`, what threads spent in calls beside each other, where that is known.
-    beside: i64,
 }
 
 /// Intervals that are kept of a process, at most and of each of many, and of all together.
@@ -44,12 +40,10 @@ impl Busy {
             first: 0,
             last: 0,
             sum: 0,
-            paid: Paid::of_many(processes),
-            joined: 0,
+            paid: None,
             intervals: Vec::new(),
             gap: 0,
             most: (ALL_INTERVALS / processes.max(1)).clamp(INTERVALS_MIN, INTERVALS_MAX),
-            beside: 0,
         }
     }
 
@@ -62,7 +56,10 @@ impl Busy {
         self.sum = self.sum.saturating_add(to.saturating_sub(from));
         match self.intervals.last_mut() {
             Some((start, end)) if *start <= from && from <= end.saturating_add(self.gap) => *end = to.max(*end),
-            _ => self.intervals.push((from, to)),
+            _ => {
+                self.make_room();
+                self.intervals.push((from, to));
+            }
         }
         if self.intervals.len() >= self.most {
             self.merge();
@@ -73,6 +70,13 @@ impl Busy {
         }
     }
 
+    /// Of many processes most have one interval, of sums all.
+    fn make_room(&mut self) {
+        if self.intervals.is_empty() {
+            self.intervals.reserve_exact(1);
+        }
+    }
+
     /// Takes calls that were summed up. When each was made is not known: they count one after the other.
     pub fn add_sum(&mut self, (first, last): (i64, i64), ns: i64) {
         self.first = if self.sum > 0 { self.first.min(first) } else { first };
@@ -80,7 +84,10 @@ impl Busy {
         self.sum = self.sum.saturating_add(ns);
         match self.intervals.last_mut() {
             Some((_, end)) => *end = end.saturating_add(ns),
-            None => self.intervals.push((first, first.saturating_add(ns))),
+            None => {
+                self.make_room();
+                self.intervals.push((first, first.saturating_add(ns)));
+            }
         }
     }
 
@@ -94,20 +101,20 @@ impl Busy {
         self.first = self.first.min(later.first);
         self.last = self.last.max(later.last);
         (self.sum, self.rank) = (sum, later.rank.or(self.rank));
-        self.beside = self.beside.saturating_add(later.beside);
-        self.joined += later.joined;
-        self.paid.take(&later.paid);
+        match (&mut self.paid, &later.paid) {
+            (Some(paid), Some(later)) => paid.take(later),
+            (paid @ None, Some(later)) => *paid = Some(later.clone()),
+            (_, None) => {}
+        }
     }
 
-    /// Takes a process that ran after it. Of many, pauses are no longer known: what is known of the wall time of each is
-    /// added up before.
-    pub fn join(&mut self, mut later: Self) {
-        if self.joined == 0 {
-            self.beside = self.sum.saturating_sub(self.wall());
-        }
-        later.beside = later.sum.saturating_sub(later.wall());
-        self.take(&later);
-        self.joined += 1;
+    /// What it pays and waits for as one of so many processes.
+    pub fn paid_of_many(&mut self, processes: usize) -> &mut Paid {
+        self.paid.get_or_insert_with(|| Box::new(Paid::of_many(processes)))
+    }
+
+    pub fn paid(&self) -> Option<&Paid> {
+        self.paid.as_deref()
     }
 
     fn merge(&mut self) {
@@ -140,7 +147,7 @@ impl Busy {
     pub fn wall(&mut self) -> i64 {
         self.merge();
         let union = self.intervals.iter().map(|(from, to)| to.saturating_sub(*from)).fold(0, i64::saturating_add);
-        union.min(self.sum.saturating_sub(self.beside)).min(self.last.saturating_sub(self.first)).max(0)
+        union.min(self.sum).min(self.last.saturating_sub(self.first)).max(0)
     }
 }
 
@@ -165,18 +172,5 @@ mod tests {
         assert_eq!(one.pauses(500_000_000).0, 3);
         assert_eq!(of_many.pauses(500_000_000).0, 3);
         assert_eq!((one.wall(), of_many.wall()), (4_000_000_000, 4_000_000_000), "of one thread: the sum");
-    }
-
-    /// More of them than pauses are kept, and each with two threads in calls at once.
-    #[test]
-    fn processes_that_are_joined_have_the_wall_time_of_all() {
-        let process = |n: i64| {
-            let mut busy = Busy::of_many(64_000);
-            (0..2).for_each(|_| busy.add(n * 20_000, n * 20_000 + 10_000));
-            busy
-        };
-        let mut all = process(0);
-        (1..2000).for_each(|n| all.join(process(n)));
-        assert_eq!((all.joined, all.sum, all.wall()), (1999, 40_000_000, 20_000_000));
     }
 }

@@ -1,7 +1,7 @@
 //! Fewer groups of calls, where there are very many ranks: of those that cannot decide how long the run takes, calls are
 //! grouped by file, layer and kind alone. Rules need no more of them: they ask for functions of the critical lane. Pure.
 //!
-//! Processes without a rank are not: a lane can be many of them, each of which takes little (`chain`).
+//! Processes without a rank stay as they are: a lane can be many of them, each of which takes little.
 
 use std::collections::HashSet;
 
@@ -47,23 +47,18 @@ pub fn light(all: &[Group], processes: &HashMap<i32, Busy>) -> RoaringBitmap {
     processes.keys().filter(of_light).map(|ix| *ix as u32).collect()
 }
 
-/// Folds a group of a process with little time.
-pub fn fold_one(group: &mut Group) {
-    let key = folded(group.key);
-    // What has not returned is named, too.
-    if group.stuck == 0 && key != group.key {
-        group.key = key;
-        group.slowest.truncate(1);
-        group.slowest.shrink_to_fit();
-    }
-}
-
-/// Changes groups, and joins those that have one key then; returns where each has gone to.
-pub fn join(all: &mut Vec<Group>, change: impl Fn(&mut Group)) -> (Index, Vec<usize>) {
+/// Folds the groups of processes for which that holds; returns where each group has gone to.
+pub fn fold(all: &mut Vec<Group>, folds: impl Fn(i32) -> bool) -> (Index, Vec<usize>) {
     let mut index = Index::default();
     let (mut kept, mut moved) = (Vec::<Group>::new(), Vec::with_capacity(all.len()));
     for mut group in all.drain(..) {
-        change(&mut group);
+        // What has not returned is named, too.
+        let key = folded(group.key);
+        if folds(group.key.process) && group.rare().stuck == 0 && key != group.key {
+            group.key = key;
+            group.slowest.truncate(1);
+            group.slowest.shrink_to_fit();
+        }
         let known = index.get(&group.key, &kept);
         moved.push(known.unwrap_or(kept.len()));
         if let Some(at) = known {

@@ -1,5 +1,7 @@
 //! Calls that are alike: what they have in common, and what they come to.
 
+use std::sync::LazyLock;
+
 use roaring::RoaringBitmap;
 
 use crate::rows::{FileRollup, PARTS, SEQ_BITS, Span};
@@ -159,6 +161,43 @@ pub struct Met {
     pub rank: bool,
 }
 
+/// What few groups have: there can be a million groups.
+#[derive(Debug, Clone, Default)]
+pub struct Rare {
+    /// Reads after writes of the same handle, and writes after reads.
+    pub turns: i64,
+    /// Begin or end inside of a block that has a part of another rank.
+    pub shared: i64,
+    /// Calls of a function that was demoted, and their bytes: not recorded one by one, without a time.
+    pub brief_calls: i64,
+    pub brief_bytes: i64,
+    /// The path that most calls named, if those are more than half.
+    pub path: Majority,
+    /// Paths that were named.
+    pub paths: RoaringBitmap,
+    /// Time of long calls that may have copied a file of an overlay up, in ns.
+    pub copied_up: i64,
+    /// The longest call that had not returned when the trace ended, in ns.
+    pub stuck: i64,
+}
+
+impl Rare {
+    /// Takes what calls of another time have.
+    fn merge(&mut self, later: &Self) {
+        let sums = [
+            (&mut self.turns, later.turns),
+            (&mut self.shared, later.shared),
+            (&mut self.brief_calls, later.brief_calls),
+            (&mut self.brief_bytes, later.brief_bytes),
+            (&mut self.copied_up, later.copied_up),
+        ];
+        sums.into_iter().for_each(|(sum, n)| *sum = sum.saturating_add(n));
+        self.path.merge(later.path);
+        self.paths |= &later.paths;
+        self.stuck = self.stuck.max(later.stuck);
+    }
+}
+
 /// What the calls of a group come to.
 #[derive(Debug, Clone)]
 pub struct Group {
@@ -176,13 +215,6 @@ pub struct Group {
     pub consecutive: i64,
     /// Begin or end inside of a page.
     pub partial: i64,
-    /// Reads after writes of the same handle, and writes after reads.
-    pub turns: i64,
-    /// Begin or end inside of a block that has a part of another rank.
-    pub shared: i64,
-    /// Calls of a function that was demoted, and their bytes: not recorded one by one, without a time.
-    pub brief_calls: i64,
-    pub brief_bytes: i64,
     /// First byte, and one behind the last one.
     pub extent: Option<(i64, i64)>,
     pub time: Time,
@@ -190,15 +222,9 @@ pub struct Group {
     unclaimed: Option<Box<Time>>,
     /// The calls with the most time of their own.
     pub slowest: Vec<Slow>,
-    /// The file and the path that most calls named, if those are more than half.
+    /// The file that most calls named, if those are more than half.
     pub file: Majority,
-    pub path: Majority,
-    /// Paths that were named.
-    pub paths: RoaringBitmap,
-    /// Time of long calls that may have copied a file of an overlay up, in ns.
-    pub copied_up: i64,
-    /// The longest call that had not returned when the trace ended, in ns.
-    pub stuck: i64,
+    rare: Option<Box<Rare>>,
     /// It has calls on several files, of which there are too many to be kept apart.
     pub mixed: bool,
     last_end: i64,
@@ -216,22 +242,24 @@ impl Group {
             ahead: 0,
             consecutive: 0,
             partial: 0,
-            turns: 0,
-            shared: 0,
-            brief_calls: 0,
-            brief_bytes: 0,
             extent: None,
             time: [0; BETWEEN + 1],
             unclaimed: None,
             slowest: Vec::new(),
             file: Majority::default(),
-            path: Majority::default(),
-            paths: RoaringBitmap::new(),
-            copied_up: 0,
-            stuck: 0,
+            rare: None,
             mixed: false,
             last_end: 0,
         }
+    }
+
+    pub fn rare(&self) -> &Rare {
+        static NONE: LazyLock<Rare> = LazyLock::new(Rare::default);
+        self.rare.as_deref().unwrap_or(&NONE)
+    }
+
+    fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
     }
 
     /// Time of MPI inside I/O calls: mostly waiting for other ranks.
@@ -242,21 +270,26 @@ impl Group {
     pub fn add(&mut self, span: &Span, phase: Option<i64>, met: Met) {
         self.spend(span, phase);
         if span.flags & flag::UNFINISHED != 0 && must_return(span) {
-            self.stuck = self.stuck.max(span.net_ns());
+            let rare = self.rare_mut();
+            rare.stuck = rare.stuck.max(span.net_ns());
         }
         span.file_id.into_iter().for_each(|file| self.file.add(file));
         if let Some(path) = span.path_id {
-            self.path.add(path);
-            if self.paths.len() < PATHS_MAX {
-                self.paths.insert(path as u32);
+            let rare = self.rare_mut();
+            rare.path.add(path);
+            if rare.paths.len() < PATHS_MAX {
+                rare.paths.insert(path as u32);
             }
         }
         if !span.layer_top {
             return;
         }
         self.calls = self.calls.saturating_add(1);
-        self.turns += i64::from(met.turned);
-        self.shared += i64::from(met.rank);
+        if met.turned || met.rank {
+            let rare = self.rare_mut();
+            rare.turns += i64::from(met.turned);
+            rare.shared += i64::from(met.rank);
+        }
         self.bytes = self.bytes.saturating_add(span.bytes.unwrap_or(0));
         self.miss = self.miss.saturating_add(span.miss_bytes.unwrap_or(0));
         self.ahead = self.ahead.saturating_add(span.ahead_bytes.unwrap_or(0));
@@ -295,9 +328,16 @@ impl Group {
     }
 
     /// Takes an estimate of calls that were not recorded.
-    pub const fn add_brief(&mut self, row: &FileRollup) {
-        self.brief_calls = self.brief_calls.saturating_add(row.calls);
-        self.brief_bytes = self.brief_bytes.saturating_add(row.bytes);
+    pub fn add_brief(&mut self, row: &FileRollup) {
+        let rare = self.rare_mut();
+        rare.brief_calls = rare.brief_calls.saturating_add(row.calls);
+        rare.brief_bytes = rare.brief_bytes.saturating_add(row.bytes);
+    }
+
+    /// Takes a call that took so many ns and may have copied a file of an overlay up.
+    pub fn add_copied_up(&mut self, ns: i64) {
+        let rare = self.rare_mut();
+        rare.copied_up = rare.copied_up.saturating_add(ns);
     }
 
     pub fn add_sum(&mut self, row: &FileRollup) {
@@ -331,11 +371,6 @@ impl Group {
             (&mut self.ahead, later.ahead),
             (&mut self.consecutive, later.consecutive),
             (&mut self.partial, later.partial),
-            (&mut self.turns, later.turns),
-            (&mut self.shared, later.shared),
-            (&mut self.brief_calls, later.brief_calls),
-            (&mut self.brief_bytes, later.brief_bytes),
-            (&mut self.copied_up, later.copied_up),
         ];
         sums.into_iter().chain(self.time.iter_mut().zip(later.time)).for_each(|(sum, n)| *sum = sum.saturating_add(n));
         self.extent = match (self.extent, later.extent) {
@@ -346,16 +381,16 @@ impl Group {
         self.slowest.sort_by_key(|slow| std::cmp::Reverse(slow.ns));
         self.slowest.truncate(EVIDENCE);
         self.file.merge(later.file);
-        self.path.merge(later.path);
-        self.paths |= &later.paths;
+        if let Some(rare) = &later.rare {
+            self.rare_mut().merge(rare);
+        }
         self.last_end = later.last_end;
-        self.stuck = self.stuck.max(later.stuck);
         self.mixed |= later.mixed;
     }
 
     /// Were more paths named than are distinguished?
     pub fn has_more_paths(&self) -> bool {
-        self.paths.len() >= PATHS_MAX
+        self.rare().paths.len() >= PATHS_MAX
     }
 
     /// What no finding has claimed, by part. Never negative: what the tracer's hooks took can be a little more than was there.
@@ -390,8 +425,8 @@ impl Group {
 
     /// Are calls smaller than this in the mean, those that were not recorded included?
     pub fn is_below(&self, size: f64) -> bool {
-        let calls = self.sized.saturating_add(self.brief_calls);
-        calls > 0 && (self.asked.saturating_add(self.brief_bytes) as f64) < size * calls as f64
+        let calls = self.sized.saturating_add(self.rare().brief_calls);
+        calls > 0 && (self.asked.saturating_add(self.rare().brief_bytes) as f64) < size * calls as f64
     }
 
     /// Bytes of a call.

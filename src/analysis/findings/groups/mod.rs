@@ -1,7 +1,6 @@
 //! Calls that are alike, with what they spent: one pass over the calls makes groups of them, and rules claim parts of their time.
 
 pub mod busy;
-pub(super) mod chain;
 mod fold;
 pub mod group;
 mod index;
@@ -16,8 +15,7 @@ use roaring::RoaringBitmap;
 use crate::HashMap;
 use crate::analysis::calls::is_estimated;
 use crate::analysis::findings::groups::busy::Busy;
-use crate::analysis::findings::groups::chain::join_ended;
-use crate::analysis::findings::groups::fold::{fold_one, folded, join, light};
+use crate::analysis::findings::groups::fold::{fold, folded, light};
 use crate::analysis::findings::groups::group::{BETWEEN, Group, Key, Met, operation_of};
 use crate::analysis::findings::groups::index::Index;
 use crate::analysis::findings::groups::known::Known;
@@ -34,10 +32,8 @@ const BETWEEN_MAX: i64 = 100_000;
 const BRIEF_MAX: i64 = 10_000_000;
 /// Groups that are kept apart by file; those that come later are one for all files.
 const GROUPS_MAX: usize = 1 << 16;
-/// So many times as many there are in all before those of most ranks are folded, and those of ended processes joined.
+/// So many times as many there are in all before those of most ranks are folded.
 const ALL_TIMES: usize = 4;
-/// A process that has made no call for so long counts as ended, in ns.
-const ENDED: i64 = 60_000_000_000;
 
 /// A thread that makes calls.
 #[derive(Debug, Clone, Default)]
@@ -126,7 +122,7 @@ impl Groups {
         }
     }
 
-    /// Folds and joins groups when there are so many in all.
+    /// Folds groups when there are so many in all.
     #[cfg(test)]
     pub fn folding_at(most_in_all: usize) -> Self {
         Self { most_in_all, ..Self::default() }
@@ -141,25 +137,16 @@ impl Groups {
         !self.folded.is_empty() && self.folded.contains(process as u32)
     }
 
-    /// Makes room.
-    fn shrink(&mut self) {
-        let now = self.processes.values().map(|busy| busy.last).max().unwrap_or(0);
-        let joined = join_ended(&mut self.processes, now.saturating_sub(ENDED));
+    /// Makes room: what comes next is folded, too.
+    fn fold_light(&mut self) {
         let light = light(&self.all, &self.processes);
-        if joined.is_empty() && light.is_subset(&self.folded) {
+        if light.is_subset(&self.folded) {
             self.most_in_all = self.all.len().saturating_mul(2);
             return;
         }
-        // What comes next of these is folded, too.
         self.folded |= light;
         let is_light = &self.folded;
-        let (index, moved) = join(&mut self.all, |group| {
-            let process = &mut group.key.process;
-            *process = joined.get(process).copied().unwrap_or(*process);
-            if is_light.contains(*process as u32) {
-                fold_one(group);
-            }
-        });
+        let (index, moved) = fold(&mut self.all, |ix| is_light.contains(ix as u32));
         self.threads.values_mut().for_each(|thread| thread.group = thread.group.map(|at| moved[at]));
         self.index = index;
         self.most_in_all = self.most_in_all.max(self.all.len() * 2);
@@ -281,7 +268,7 @@ impl Groups {
             self.accesses.add(span, self.caller(span, own, collective), node);
         }
         if changes_names(span) && span.file_id.is_some_and(|id| self.known.overlay.contains(id as u32)) {
-            self.all[at].copied_up = self.all[at].copied_up.saturating_add(span.net_ns());
+            self.all[at].add_copied_up(span.net_ns());
         }
         let asynchronous = span.flags & flag::ASYNC != 0;
         if asynchronous && span.layer < Layer::Syscall {
@@ -363,8 +350,9 @@ impl Groups {
 
     /// What hooks a rank pays for in a call, and what it waits for other ranks.
     fn pays(&mut self, span: &Span, own: bool, at: usize) {
+        let processes = self.processes.len();
         if let Some(busy) = self.processes.get_mut(&span.process_ix).filter(|_| span.rank.is_some()) {
-            busy.paid.add(span, own, self.all[at].waits());
+            busy.paid_of_many(processes).add(span, own, self.all[at].waits());
             self.cpus.insert(span.cpu as u32);
         }
     }
@@ -443,7 +431,7 @@ impl Groups {
             return at;
         }
         if self.all.len() >= self.most_in_all {
-            self.shrink();
+            self.fold_light();
             return self.at(key);
         }
         let at = self.all.len();

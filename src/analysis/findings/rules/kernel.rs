@@ -79,9 +79,9 @@ pub const STUCK: Rule = Rule {
 
 fn stuck(case: &mut Case) -> Vec<Found> {
     let least = (case.threshold("seconds") * 1e9) as i64;
-    let open = case.everywhere(|group| group.stuck >= least);
-    let Some(first) = open.iter().max_by_key(|at| case.group(**at).stuck) else { return Vec::new() };
-    let (group, since) = (case.group(*first), case.group(*first).stuck);
+    let open = case.everywhere(|group| group.rare().stuck >= least);
+    let Some(first) = open.iter().max_by_key(|at| case.group(**at).rare().stuck) else { return Vec::new() };
+    let (group, since) = (case.group(*first), case.group(*first).rare().stuck);
     let op = if group.key.op.is_empty() { "call" } else { group.key.op };
     let what = format!("{} {op} had not returned for {}", group.key.layer, time(since));
     vec![Found::without_time(what, open, Severity::Critical)]
@@ -319,9 +319,9 @@ fn copy_up(case: &mut Case) -> Vec<Found> {
     let opens = case.pick(|group| {
         let key = &group.key;
         let changes = key.kind == Kind::Open || (key.kind == Kind::Meta && CHANGES.contains(&key.op));
-        key.layer == Layer::Syscall && changes && group.copied_up as f64 >= least
+        key.layer == Layer::Syscall && changes && group.rare().copied_up as f64 >= least
     });
-    let copied = case.wall(&opens, |group| group.copied_up as f64);
+    let copied = case.wall(&opens, |group| group.rare().copied_up as f64);
     let Some(at) = opens.first() else { return Vec::new() };
     let what = format!("{} copied files of the lower layer ({})", case.group(*at).key.op, time((copied * 1e9) as i64));
     let parts: Vec<usize> = (0..BETWEEN).collect();

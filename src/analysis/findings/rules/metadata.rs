@@ -14,7 +14,7 @@ fn names(group: &Group) -> bool {
 fn distinct(case: &Case, picked: &[usize]) -> u64 {
     let mut all = roaring::RoaringBitmap::new();
     for at in picked {
-        all |= &case.group(*at).paths;
+        all |= &case.group(*at).rare().paths;
     }
     all.len().max(1)
 }
@@ -66,7 +66,7 @@ fn metadata_storm(case: &mut Case) -> Vec<Found> {
     let calls_of = case.pick(|group| names(group) && group.key.errno == 0);
     let calls = case.calls(&calls_of);
     let took = case.seconds(&calls_of, &WITH_LOOP);
-    let by_name = case.sum(&calls_of, |group| if group.paths.is_empty() { 0 } else { group.calls });
+    let by_name = case.sum(&calls_of, |group| if group.rare().paths.is_empty() { 0 } else { group.calls });
     let times = by_name as f64 / distinct(case, &calls_of) as f64;
     if (calls as f64) < case.threshold("calls")
         || times < case.threshold("times")

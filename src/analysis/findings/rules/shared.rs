@@ -102,7 +102,7 @@ fn misaligned_shared(case: &mut Case) -> Vec<Found> {
     }
     let mut found = Vec::new();
     for (file, writes) in files {
-        let (calls, meet) = (case.calls(&writes), case.sum(&writes, |group| group.shared));
+        let (calls, meet) = (case.calls(&writes), case.sum(&writes, |group| group.rare().shared));
         let size = case.sum(&writes, |group| group.bytes) as f64 / calls.max(1) as f64;
         let part = meet as f64 / calls.max(1) as f64;
         if meet == 0 || part < case.threshold("part") || size < case.threshold("size") {

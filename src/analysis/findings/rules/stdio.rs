@@ -28,7 +28,7 @@ pub const STDIO_TURNS: Rule = Rule {
 fn stdio_turns(case: &mut Case) -> Vec<Found> {
     let inside = case.pick(|group| group.key.called.0 == Layer::Stdio);
     let transfers = only(case, &inside, |group| own(group) && is_transfer(group.key.kind));
-    let (turns, calls) = (case.sum(&transfers, |group| group.turns), case.calls(&transfers));
+    let (turns, calls) = (case.sum(&transfers, |group| group.rare().turns), case.calls(&transfers));
     let took = case.seconds(&inside, &IN_CALLS);
     if (turns as f64) < case.threshold("calls")
         || (turns as f64) < case.threshold("part") * calls as f64
@@ -74,9 +74,9 @@ fn stdio_bulk(case: &mut Case) -> Vec<Found> {
     let moves = |group: &Group| group.key.layer == Layer::Stdio && own(group) && is_transfer(group.key.kind);
     let size = case.threshold("size");
     let transfers = case.pick(|group| moves(group) && group.is_below(size));
-    let brief = case.sum(&transfers, |group| group.brief_calls);
+    let brief = case.sum(&transfers, |group| group.rare().brief_calls);
     let calls = case.calls(&transfers).saturating_add(brief);
-    let moved = case.sum(&transfers, |group| group.bytes.saturating_add(group.brief_bytes));
+    let moved = case.sum(&transfers, |group| group.bytes.saturating_add(group.rare().brief_bytes));
     // Of functions that were demoted only the buffers between their calls are recorded.
     let buffers = case.pick(|group| group.key.refills() && own(group));
     let between = case.seconds(&buffers, &[BETWEEN]);

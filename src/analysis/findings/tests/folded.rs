@@ -3,13 +3,15 @@
 use super::*;
 
 fn findings_of(collect: Collect) -> Findings {
-    findings_in(collect, 1200 * MS)
-}
-
-fn findings_in(collect: Collect, duration_ns: i64) -> Findings {
     let (losses, coverage) = (Losses::default(), covered(&[Layer::Syscall, Layer::Block]));
-    let trace =
-        Trace { duration_ns, tracing: Some(0.0), coverage: &coverage, losses: &losses, aggregate: false, nodes: 1 };
+    let trace = Trace {
+        duration_ns: 1200 * MS,
+        tracing: Some(0.0),
+        coverage: &coverage,
+        losses: &losses,
+        aggregate: false,
+        nodes: 1,
+    };
     collect.finish(&mut Vec::<Row>::new(), &trace, &Config::default()).unwrap()
 }
 
@@ -121,44 +123,4 @@ fn a_call_of_a_folded_rank_that_has_not_returned_is_found() {
     let found = findings_of(Collect { groups, others: Others::default() });
     let stuck: Vec<_> = found.findings.iter().filter(|f| f.rule == "stuck").map(|f| f.title.clone()).collect();
     assert_eq!(stuck, ["syscall call had not returned for 20.0 s"]);
-}
-
-/// A shell that starts programs for three minutes: each flushes once, and every tenth one beside the next.
-#[test]
-fn of_very_many_processes_those_that_ended_are_joined_and_the_findings_are_the_same() {
-    let spans: Vec<Span> =
-        (0..6000_u32).map(|n| flush(n, 0, i64::from(n) * 30, if n % 10 == 0 { 40 } else { 20 })).collect();
-    let findings = |most_in_all: usize| {
-        let collect = collected(&spans, most_in_all);
-        let (groups, processes) = (&collect.groups.all, collect.groups.processes.len());
-        let calls: i64 = groups.iter().map(|group| group.calls).sum();
-        ((groups.len(), processes, calls), findings_in(collect, 180_000 * MS))
-    };
-    let (((all, _, calls), whole), ((groups, processes, same), joined)) = (findings(usize::MAX), findings(3000));
-    assert_eq!((all, calls, same), (6000, 6000, 6000));
-    assert!(groups < 3500 && processes == groups, "{groups} groups of {processes} processes");
-    let in_ms = |all: &Findings| seconds(all).into_iter().map(|(_, s)| (s * 1000.0).round()).collect::<Vec<_>>();
-    assert_eq!((essence(&whole), in_ms(&whole)), (essence(&joined), in_ms(&joined)));
-    assert_eq!(whole.findings.len(), 1, "{:?}", essence(&whole));
-}
-
-#[test]
-fn of_joined_processes_that_held_a_file_up_the_number_is_named() {
-    let write = |process: u32, n: u32, at_ms: i64| call(process, n, ("pwrite64", Kind::Write), at_ms, 1);
-    let waits = |n: u32| Span {
-        cpu_ns: Some(0),
-        lock_ns: Some(900 * MS),
-        ..call(1, n, ("pwrite64", Kind::Write), i64::from(n) * 1000, 900)
-    };
-    let mut spans: Vec<Span> = (0..100).map(waits).collect();
-    spans.extend((2..1102).map(|process| write(process, 0, i64::from(process) * 10)));
-    spans.extend((1102..1202).map(|process| write(process, 0, 90_000 + i64::from(process))));
-    spans.sort_by_key(|span| span.start_ns);
-    let title = |most_in_all: usize| {
-        let all = findings_in(collected(&spans, most_in_all), 100_000 * MS);
-        all.findings.iter().find(|finding| finding.rule == "lock-wait").unwrap().title.clone()
-    };
-    assert!(title(usize::MAX).contains("process 1201 worked on the file most"), "{}", title(usize::MAX));
-    // Those that stay are the first ones: all have the same time.
-    assert!(title(1150).contains("process 514 and 587 that ran after it worked on the file most"), "{}", title(1150));
 }
