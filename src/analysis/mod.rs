@@ -10,6 +10,7 @@ pub mod errors;
 pub mod files;
 pub mod findings;
 mod heavy;
+pub mod kinds;
 pub mod layers;
 pub mod lookups;
 mod moments;

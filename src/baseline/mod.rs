@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 
 use crate::HashMap;
 use crate::analysis::calls::is_data;
+use crate::analysis::kinds::FileKinds;
 use crate::analysis::speed::{EARLIER_CALLS, Limits, is_compared, label};
 use crate::analysis::transfers::sizes::CLASSES;
 use crate::baseline::store::{Key, Seen, Store};
@@ -50,8 +51,8 @@ pub struct Baseline {
     mounts: HashMap<i32, String>,
     /// By number; the first is that of calls on no known file.
     places: Vec<Place>,
-    /// Places of files, by their id.
-    files: Vec<u16>,
+    /// Places of files.
+    files: FileKinds,
     /// Calls that found no room.
     left_out: u64,
 }
@@ -77,7 +78,7 @@ impl Baseline {
             recent: [None; RECENT],
             mounts: HashMap::default(),
             places: vec![Place::default()],
-            files: Vec::new(),
+            files: FileKinds::default(),
             left_out: 0,
         }
     }
@@ -101,7 +102,6 @@ impl Baseline {
     }
 
     fn file(&mut self, file: &File) {
-        let Some(at) = usize::try_from(file.file_id).ok().filter(|at| *at <= 1 << 30) else { return };
         let device = file.mount_id.and_then(|id| self.mounts.get(&id)).cloned().unwrap_or_default();
         let place = (file.fstype.clone().unwrap_or_default(), device);
         let known = self.places.iter().position(|known| *known == place);
@@ -112,10 +112,7 @@ impl Baseline {
             self.places.push(place);
             self.places.len() - 1
         });
-        if at >= self.files.len() {
-            self.files.resize(at + 1, 0);
-        }
-        self.files[at] = number as u16;
+        self.files.set(file.file_id, number);
     }
 
     fn span(&mut self, span: &mut Span) {
@@ -164,8 +161,7 @@ impl Baseline {
     fn like(&self, span: &Span) -> Like {
         let bytes = span.bytes.filter(|_| is_data(span.kind));
         let size = bytes.and_then(|bytes| CLASSES.iter().position(|(most, _)| bytes <= *most)).unwrap_or(NO_SIZE);
-        let file = span.file_id.and_then(|id| self.files.get(usize::try_from(id).ok()?));
-        (span.layer, span.op, size, file.copied().unwrap_or(0))
+        (span.layer, span.op, size, self.files.get(span.file_id) as u16)
     }
 
     /// The end of the run, or of one of its periods: how many calls of its functions there were in earlier ones, as rows of

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::analysis::calls::{Figures, Sums, is_data};
 use crate::analysis::findings::Findings;
 use crate::analysis::findings::rules::RULES;
+use crate::analysis::kinds::FileKinds;
 use crate::analysis::parallel::ranks::OwnCalls;
 use crate::analysis::trace::losses::Losses;
 use crate::analysis::trace::share::{HELD_NS, HOOKS_NS, TRACING_NS, Tracing};
@@ -116,8 +117,7 @@ pub struct Counts {
     own: OwnCalls,
     /// The first one is that of what is not known.
     fs_kinds: Vec<FsKind>,
-    /// By file id. Ids are dense.
-    files: Vec<FsIx>,
+    files: FileKinds,
     scopes: HashMap<i32, &'static str>,
     speeds: BTreeMap<(Layer, &'static str, &'static str), u64>,
     /// Requests come in sums.
@@ -179,10 +179,6 @@ impl Counts {
     }
 
     fn file(&mut self, file: &File) {
-        let Some(at) = usize::try_from(file.file_id).ok().filter(|at| *at <= 1 << 30) else { return };
-        if at >= self.files.len() {
-            self.files.resize(at + 1, 0);
-        }
         let scope = file.mount_id.and_then(|id| self.scopes.get(&id)).copied().unwrap_or_default();
         let fs = FsKind { fs: file.fstype.clone().unwrap_or_default(), scope };
         let known = self.fs_kinds.iter().position(|p| *p == fs);
@@ -197,12 +193,11 @@ impl Counts {
             }
             MAX_FS_KINDS
         });
-        self.files[at] = ix as FsIx;
+        self.files.set(file.file_id, ix);
     }
 
     fn span(&mut self, span: &Span) {
-        let file = span.file_id.and_then(|id| usize::try_from(id).ok());
-        let fs = file.and_then(|at| self.files.get(at)).copied().unwrap_or(0);
+        let fs = self.files.get(span.file_id) as FsIx;
         let sums = Figures::of(span).sums();
         if span.layer_top {
             let op = self.ops.entry((span.layer, span.op, fs)).or_default();
@@ -244,8 +239,7 @@ impl Counts {
             requests.queue_ns += u128::from(unsigned(row.wait_ns));
             return;
         }
-        let file = row.file_id.and_then(|id| usize::try_from(id).ok());
-        let fs = file.and_then(|at| self.files.get(at)).copied().unwrap_or(0);
+        let fs = self.files.get(row.file_id) as FsIx;
         let op = self.ops.entry((row.layer, row.op, fs)).or_default();
         op.durations.add_bins(row.durations.as_deref().unwrap_or_default(), row.calls, row.dur_ns);
         self.add(row.layer, row.op, row.kind, fs, &sums);
