@@ -293,8 +293,7 @@ fn sql_lines(sql: Option<String>, area: Rect, pen: Pen, snapshot: &Snapshot) -> 
     };
     let room = usize::from(area.width).saturating_sub(6);
     let of = if snapshot.run.live { "Of the dataset when this trace is recorded (R)" } else { "Of this dataset" };
-    let mut lines =
-        vec![(format!("{of}, in its directory: duckdb -init views.sql"), Tone::Dim), (String::new(), Tone::Dim)];
+    let mut lines = vec![(format!("{of}, to be asked by: iotrace-bpf sql DIR"), Tone::Dim), (String::new(), Tone::Dim)];
     for line in sql.lines() {
         let safe = text::name(line, pen.theme.ascii);
         lines.extend(crate::text::wrapped(&safe, room).into_iter().map(|l| (l, Tone::Plain)));
