@@ -19,6 +19,11 @@ pub struct Figures {
 const WARM_UP: usize = 5;
 /// Memory that comes and goes: what waits to be written, and what the allocator keeps.
 const MEMORY: (u64, u64) = (8 << 20, 10);
+/// By so many percent at most memory may have grown after `SETTLED` minutes, where it is to be level.
+const LEVEL: u64 = 5;
+const SETTLED: u64 = 20;
+/// Minutes around a moment of which the middle sample counts.
+const AROUND: u64 = 2;
 /// Files of parts and datasets, and connections.
 const DESCRIPTORS: (u64, u64) = (16, 10);
 
@@ -37,8 +42,9 @@ impl Figures {
         Some(Now(*self.memory.last()?, *self.descriptors.last()?, self.records, self.lost))
     }
 
-    /// What is wrong; empty when all is well.
-    pub fn problems(&self, name: &str, ceiling: u64) -> Vec<String> {
+    /// What is wrong; empty when all is well. `level`: after work of so many minutes memory is to be as much as once it has
+    /// settled.
+    pub fn problems(&self, name: &str, ceiling: u64, level: Option<u64>) -> Vec<String> {
         let mut problems = Vec::new();
         let most = self.memory.iter().copied().max().unwrap_or(0);
         if most > ceiling {
@@ -51,6 +57,13 @@ impl Figures {
                 to >> 10
             ));
         }
+        if let Some([from, to]) = level.and_then(|minutes| self.settled(minutes)) {
+            problems.push(format!(
+                "{name}: memory is not level: {} KiB after {SETTLED} minutes, {} KiB at the end",
+                from >> 10,
+                to >> 10
+            ));
+        }
         if let Some([from, to]) = grows(&self.descriptors, DESCRIPTORS) {
             problems.push(format!("{name}: descriptors grow all the time: {from}, {to} at the end"));
         }
@@ -58,6 +71,16 @@ impl Figures {
             problems.push(format!("{name}: no record was seen"));
         }
         problems
+    }
+
+    /// Memory once it has settled and at the end of the work, where it has grown between.
+    fn settled(&self, minutes: u64) -> Option<[u64; 2]> {
+        let per_minute = |minute: u64| (minute * 60 * self.memory.len() as u64 / self.seconds.max(1)) as usize;
+        let around =
+            |minute: u64| self.memory.get(per_minute(minute - AROUND)..per_minute(minute + AROUND)).map(median);
+        let end = minutes.checked_sub(AROUND).filter(|end| *end > SETTLED + AROUND)?;
+        let (from, to) = (around(SETTLED)?, around(end)?);
+        (to > from + from * LEVEL / 100).then_some([from, to])
     }
 }
 
@@ -130,11 +153,23 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_is_to_be_level_may_grow_by_a_twentieth() {
+        // Each second of an hour of work, and two minutes of a report.
+        let figures = |from: u64, to: u64| {
+            let of = |second: u64| if second < 3600 { from + (to - from) * second / 3600 } else { 2 * to };
+            Figures { memory: (0..3720).map(of).collect(), seconds: 3720, records: 1.0, ..Figures::default() }
+        };
+        let problems = |figures: &Figures| figures.problems("a", u64::MAX, Some(60)).len();
+        assert_eq!((problems(&figures(1000, 1070)), problems(&figures(1000, 1090))), (0, 1));
+        assert_eq!(figures(1000, 1090).problems("a", u64::MAX, Some(20)).len(), 0, "it has hardly settled");
+    }
+
+    #[test]
     fn a_ceiling_is_one() {
         let figures = Figures { memory: vec![1 << 20, 3 << 20, 1 << 20], records: 1.0, ..Figures::default() };
-        assert_eq!(figures.problems("a", 2 << 20), ["a: 3 MiB of memory, more than 2 MiB"]);
-        assert_eq!(figures.problems("a", 3 << 20), [""; 0]);
-        assert_eq!(Figures::default().problems("a", 1), ["a: no record was seen"]);
+        assert_eq!(figures.problems("a", 2 << 20, None), ["a: 3 MiB of memory, more than 2 MiB"]);
+        assert_eq!(figures.problems("a", 3 << 20, None), [""; 0]);
+        assert_eq!(Figures::default().problems("a", 1, None), ["a: no record was seen"]);
     }
 
     #[test]

@@ -34,10 +34,10 @@ pub struct Wish {
     tracer: Option<PathBuf>,
 }
 
-/// A way to trace: its name, and its options.
-const MODES: [(&str, &[&str]); 2] = [
-    ("every call", &["--rotate-time", "2m", "--keep-size", "500M"]),
-    ("--system --aggregate", &["--system", "--aggregate"]),
+/// A way to trace: its name, its options, and whether its memory is to be level.
+const MODES: [(&str, &[&str], bool); 2] = [
+    ("every call", &["--rotate-time", "2m", "--keep-size", "500M"], false),
+    ("--system --aggregate", &["--system", "--aggregate"], true),
 ];
 
 /// How long a tracer may take to end once its program has.
@@ -59,8 +59,10 @@ pub fn run(tree: &Tree, wish: &Wish) -> Result<()> {
     fs::remove_dir_all(&work).with_context(|| format!("cannot remove {}", work.display()))?;
     let traces = traces?;
     print!("{}", growth::table(&traces));
-    let problems: Vec<String> =
-        traces.iter().flat_map(|(name, figures)| figures.problems(name, wish.ceiling << 20)).collect();
+    let level = MODES.map(|(.., level)| level.then_some(wish.minutes));
+    let problems =
+        traces.iter().zip(level).map(|((name, figures), level)| figures.problems(name, wish.ceiling << 20, level));
+    let problems: Vec<String> = problems.flatten().collect();
     if problems.is_empty() { Ok(()) } else { bail!("{}", problems.join("\n")) }
 }
 
@@ -84,7 +86,7 @@ impl Drop for Trace {
 fn measure(tree: &Tree, wish: &Wish, work: &Path) -> Result<Vec<(&'static str, Figures)>> {
     let program = programs::compile(&tree.root, &tree.target, "soak").map_err(|e| anyhow!(e))?;
     let tracer = wish.tracer.clone().unwrap_or_else(|| tree.target.join("debug/iotrace-bpf"));
-    let begin = |(number, (name, options)): (usize, &(&'static str, &[&str]))| {
+    let begin = |(number, (name, options, _)): (usize, &(&'static str, &[&str], bool))| {
         let own = work.join(number.to_string());
         fs::create_dir(&own).with_context(|| format!("cannot make {}", own.display()))?;
         let seconds = wish.minutes * 60;
