@@ -122,12 +122,21 @@ struct OfProcess {
     pid: i32,
     rank: Option<i32>,
     asked: [i64; 2],
-    /// Calls that the program made itself, and those of library layers among them.
-    own: Sums,
+    /// Calls that the program made itself, their time and bytes, and the time of those of library layers among them.
+    own_calls: i64,
+    own_ns: i64,
+    own_bytes: i64,
     library_ns: i64,
-    /// System calls.
-    system: Sums,
+    /// By system calls, read and written.
+    system: [i64; 2],
     exclusive: ByLayer,
+}
+
+impl OfProcess {
+    fn system(&mut self, sums: &Sums) {
+        add(&mut self.system[0], sums.bytes_read);
+        add(&mut self.system[1], sums.bytes_written);
+    }
 }
 
 /// What the table of processes has of one.
@@ -138,9 +147,9 @@ struct Known {
     life: [i64; 2],
 }
 
-/// Sums up by process; memory grows with the number of processes.
+/// Sums up by process; memory grows with the number of processes. Each is freed when it has become part of a row.
 #[derive(Default)]
-pub struct ByProcess(HashMap<i32, OfProcess>);
+pub struct ByProcess(HashMap<i32, Box<OfProcess>>);
 
 fn add(to: &mut i64, n: i64) {
     *to = to.saturating_add(n);
@@ -156,13 +165,16 @@ impl ByProcess {
         process.rank = span.rank.or(process.rank);
         add(&mut process.exclusive.0[span.layer as usize], span.self_ns);
         if around.is_own(span) {
-            process.own.merge(&Figures::of_call(span).sums());
+            let sums = Figures::of_call(span).sums();
+            add(&mut process.own_calls, sums.calls);
+            add(&mut process.own_ns, sums.dur_ns);
+            add(&mut process.own_bytes, sums.bytes_read.saturating_add(sums.bytes_written));
             if span.layer.is_library() {
                 add(&mut process.library_ns, span.inclusive_ns());
             }
         }
         if span.layer == Layer::Syscall {
-            process.system.merge(&Figures::of(span).sums());
+            process.system(&Figures::of(span).sums());
         }
     }
 
@@ -174,11 +186,11 @@ impl ByProcess {
         process.rank = row.rank.or(process.rank);
         add(&mut process.exclusive.0[row.layer as usize], row.self_ns);
         if row.layer == Layer::Syscall {
-            process.system.merge(&Figures::of_sum(row).sums());
+            process.system(&Figures::of_sum(row).sums());
         }
         // As in `amplification`.
         if row.calls_error.is_some() && is_data(row.kind) {
-            process.own.calls = process.own.calls.saturating_add(row.calls);
+            add(&mut process.own_calls, row.calls);
             add(&mut process.asked[usize::from(row.kind == Kind::Write)], row.req_bytes);
         }
     }
@@ -202,7 +214,7 @@ impl ByProcess {
         })?;
         let processes = all.len();
         let rank = |ix: &i32, process: &OfProcess| known.get(ix).and_then(|known| known.rank).or(process.rank);
-        let order = |(ix, process): (&i32, &OfProcess)| {
+        let order = |(ix, process): (&i32, &Box<OfProcess>)| {
             let rank = rank(ix, process);
             (rank.is_none(), rank.unwrap_or(*ix), *ix)
         };
@@ -215,7 +227,7 @@ impl ByProcess {
             let exe = known.get_mut(&alike[0].2).and_then(|first| first.exe.take());
             let mut row = RankRow::new(rank, exe, quality);
             let of_row = || alike.iter().map(|(_, _, ix)| *ix);
-            of_row().filter_map(|ix| all.get(&ix)).for_each(|process| row.add(process));
+            of_row().filter_map(|ix| all.remove(&ix)).for_each(|process| row.add(&process));
             let lives = of_row().filter_map(|ix| known.get(&ix)).map(|known| known.life);
             let life = lives.reduce(|all, one| [all[0].min(one[0]), all[1].max(one[1])]);
             row.wall_ns = life.map_or(0, |[start, end]| end.saturating_sub(start).max(0));
@@ -307,14 +319,14 @@ impl RankRow {
 
     fn add(&mut self, process: &OfProcess) {
         self.pids.push(process.pid);
-        self.calls += process.own.calls;
+        add(&mut self.calls, process.own_calls);
         add(&mut self.asked_read, process.asked[0]);
         add(&mut self.asked_written, process.asked[1]);
-        add(&mut self.syscall_read, process.system.bytes_read);
-        add(&mut self.syscall_written, process.system.bytes_written);
+        add(&mut self.syscall_read, process.system[0]);
+        add(&mut self.syscall_written, process.system[1]);
         add(&mut self.library_ns, process.library_ns);
-        add(&mut self.own_ns, process.own.dur_ns);
-        add(&mut self.own_bytes, process.own.bytes_read.saturating_add(process.own.bytes_written));
+        add(&mut self.own_ns, process.own_ns);
+        add(&mut self.own_bytes, process.own_bytes);
         self.exclusive_ns.add(&process.exclusive);
     }
 }
