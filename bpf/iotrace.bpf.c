@@ -29,7 +29,7 @@
 #include "calls/stack.h"
 #include "sums/brief.h"
 #include "libraries/left.h"
-#include "libraries/note.h"
+#include "libraries/inner_value.h"
 #include "libraries/lib.h"
 #include "libraries/lines.h"
 #include "libraries/uprobe.h"

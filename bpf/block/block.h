@@ -98,7 +98,7 @@ u64 iot_next_request = 1;
 /*
  * An interrupt may reach a hook while a program runs for it on the same CPU, and the kernel does not run a program inside
  * itself. So there are three of each, for what a CPU can be in: a task, a soft interrupt, an interrupt. All are called for
- * every event, and the first that can run takes it.
+ * every event, and the first that can run claims it.
  */
 #define IOT_COPIES 3
 
@@ -111,8 +111,8 @@ enum iot_copied {
 	IOT_ON_MAX
 };
 
-/* What each copy took last. */
-struct iot_taken {
+/* What each copy claimed last. */
+struct iot_claimed {
 	u64 by[IOT_COPIES];
 };
 
@@ -120,21 +120,21 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, IOT_ON_MAX);
 	__type(key, u32);
-	__type(value, struct iot_taken);
-} iot_takes SEC(".maps");
+	__type(value, struct iot_claimed);
+} iot_claims SEC(".maps");
 
 /* Is the event this copy's? */
-static __always_inline bool iot_take(u32 hook, u32 copy, u64 object)
+static __always_inline bool iot_claim(u32 hook, u32 copy, u64 object)
 {
-	struct iot_taken *taken = bpf_map_lookup_elem(&iot_takes, &hook);
+	struct iot_claimed *claimed = bpf_map_lookup_elem(&iot_claims, &hook);
 
-	if (!taken || copy >= IOT_COPIES)
+	if (!claimed || copy >= IOT_COPIES)
 		return copy == 0;
-	if ((copy > 0 && taken->by[0] == object) || (copy > 1 && taken->by[1] == object))
+	if ((copy > 0 && claimed->by[0] == object) || (copy > 1 && claimed->by[1] == object))
 		return false;
-	taken->by[copy] = object;
+	claimed->by[copy] = object;
 	if (copy)
-		iot_lost(IOT_LOSS_TAKEN, IOT_LAYER_BLOCK);
+		iot_lost(IOT_LOSS_CLAIMED, IOT_LAYER_BLOCK);
 	return true;
 }
 
@@ -272,7 +272,7 @@ static __always_inline int iot_queue(u32 copy, struct bio *bio)
 	struct gendisk *disk;
 	u64 key = (u64)bio;
 
-	if (!iot_take(IOT_ON_QUEUE, copy, key))
+	if (!iot_claim(IOT_ON_QUEUE, copy, key))
 		return 0;
 	task = bpf_get_current_task_btf();
 	disk = IOT_READ(bio, bi_bdev, bd_disk);

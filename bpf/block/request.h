@@ -9,7 +9,7 @@ static __always_inline int iot_insert(u32 copy, struct request *rq)
 	struct iot_queued *q;
 	u64 key = (u64)rq, bio;
 
-	if (!iot_take(IOT_ON_INSERT, copy, key))
+	if (!iot_claim(IOT_ON_INSERT, copy, key))
 		return 0;
 	in.time = bpf_ktime_get_ns();
 	in.allocated = IOT_READ(rq, start_time_ns);
@@ -153,7 +153,7 @@ static __always_inline int iot_issue(u32 copy, struct request *rq)
 	u64 key = (u64)rq, now;
 	struct iot_chain c;
 
-	if (!iot_take(IOT_ON_ISSUE, copy, key))
+	if (!iot_claim(IOT_ON_ISSUE, copy, key))
 		return 0;
 	now = bpf_ktime_get_ns();
 	c.s = bpf_map_lookup_elem(&iot_issuings, &copy);
@@ -212,14 +212,14 @@ int BPF_PROG(iot_rq_requeue, struct request *rq)
 
 static __always_inline int iot_complete(u32 copy, struct request *rq, u8 error, u32 nr_bytes)
 {
-	if (!iot_take(IOT_ON_COMPLETE, copy, (u64)rq) || nr_bytes < IOT_READ(rq, __data_len))
+	if (!iot_claim(IOT_ON_COMPLETE, copy, (u64)rq) || nr_bytes < IOT_READ(rq, __data_len))
 		return 0; /* a part has no record: the last one has */
 	return iot_over((u64)rq, error, IOT_READ(rq, start_time_ns));
 }
 
 static __always_inline int iot_end(u32 copy, struct bio *bio)
 {
-	if (!iot_take(IOT_ON_END, copy, (u64)bio))
+	if (!iot_claim(IOT_ON_END, copy, (u64)bio))
 		return 0;
 	return iot_over((u64)bio, IOT_READ(bio, bi_status), 0);
 }

@@ -78,11 +78,11 @@ __noinline bool iot_push_frame(struct iot_task *t, struct iot_spec *s, u32 spec)
 	u16 inside, layers = 0;
 	struct iot_frame *f;
 	u8 depth = 0, opening = 0, calls = 0;
-	bool note, phase;
+	bool inner, phase;
 
 	if (!t || !s)
 		return false;
-	note = s->note != IOT_NO_NOTE;
+	inner = s->gives != IOT_INNER_NONE;
 	phase = s->flags & IOT_S_PHASE;
 	inside = iot_is_io_library(s) ? 1 << s->layer : 0;
 	if (t->pending_phase_end && !iot_flush_phase_end(t)) {
@@ -109,19 +109,19 @@ __noinline bool iot_push_frame(struct iot_task *t, struct iot_spec *s, u32 spec)
 	f->copy = 0;
 	f->inside = inside;
 	f->nested = layers >> s->layer & 1;
-	f->layers = note ? layers : layers | 1 << s->layer;
+	f->layers = inner ? layers : layers | 1 << s->layer;
 	/* the record of a call may need the file that was opened inside it */
 	f->summed = iot_cfg.aggregate && s->sums && !(opening && s->flags & IOT_S_LIFE);
 	f->opening = opening || (s->layer < IOT_LAYER_SYSCALL && (s->flags & IOT_S_LIFE) && !phase);
-	f->calls = calls + !(note || phase);
+	f->calls = calls + !(inner || phase);
 	f->marks = f->holds = 0;
 	f->due = ~0ULL;
 	f->lost = t->unkept;
 	/* a call that is only summed up is none for readers of records, unless it may be sent later */
-	f->depth = depth - (note || (f->summed && !iot_cfg.detail));
+	f->depth = depth - (inner || (f->summed && !iot_cfg.detail));
 	f->seq = t->seq++;
 	f->bits = s->brief && s->brief != IOT_BRIEF_SLOW ? IOT_FRAME_BRIEF : 0;
-	f->noted = 0;
+	f->present = 0;
 	f->left = 0;
 	f->in = 0;
 	if (s->len.from == IOT_FROM_ROUNDS) {
@@ -135,7 +135,7 @@ __noinline bool iot_push_frame(struct iot_task *t, struct iot_spec *s, u32 spec)
 	f->dev = 0;
 	f->miss = f->ahead = f->throttled = 0;
 	f->locking = 0;
-	if (!note) /* of which nothing is recorded */
+	if (!inner) /* of which nothing is recorded */
 		iot_waits_from(f);
 	f->inner = 0;
 	f->probed = t->probed;
@@ -348,7 +348,7 @@ __noinline int iot_give_up(struct iot_task *t, u64 now)
 		now = f->left;
 	iot_pop(t, now);
 	/* the probe for the return of a demoted function goes while calls of it are open: they are among the estimated ones */
-	if (!s || s->note != IOT_NO_NOTE || iot_is_gone(s)) {
+	if (!s || s->gives != IOT_INNER_NONE || iot_is_gone(s)) {
 		iot_passes(t, f);
 		return 0;
 	}

@@ -30,7 +30,7 @@ static long iot_open_step(u64 i, struct iot_looking *x)
 	f = iot_frame_at(x->t, i);
 	s = iot_spec_of(f->spec);
 	/* the return of a demoted function may never be seen: it does not count as open */
-	if (!s || s->note != IOT_NO_NOTE || iot_is_gone(s))
+	if (!s || s->gives != IOT_INNER_NONE || iot_is_gone(s))
 		return 0;
 	o = &x->out->open[x->out->calls & (IOT_DEPTH - 1)];
 	o->start = f->start;

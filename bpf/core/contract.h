@@ -37,10 +37,10 @@ enum iot_limit {
 	IOT_BUCKETS = 252,	 /* of a histogram: 2^IOT_BUCKET_BITS to a power of two */
 	IOT_BUCKET_BITS = 2,
 	IOT_SIZES = 10,		    /* bins of sizes of reads and writes, as Darshan has them */
-	IOT_NOTES_PER_CALL = 3,	    /* values that a call takes from calls inside it */
+	IOT_INNER_PER_CALL = 3,	    /* values that a call wants of calls inside it */
 	IOT_ARRAYS_PER_CALL = 4,    /* arrays that go with a call */
 	IOT_ARRAY_SLOTS = 16,	    /* numbers by which the reader distinguishes the arrays of a call */
-	IOT_NO_NOTE = 0xff,	    /* iot_spec.note, iot_spec.takes: none */
+	IOT_INNER_NONE = 0xff,	    /* iot_spec.gives, iot_spec.wants: none */
 	IOT_NOT_KNOWN = 0xffffffff, /* a number of 32 bits that is not known */
 };
 
@@ -152,7 +152,7 @@ enum iot_loss {
 	IOT_LOSS_EXCLUDED,    /* not a loss: a call on a socket, pipe, terminal or device */
 	IOT_LOSS_DETAIL,      /* the record of a call or request that is in the sums */
 	IOT_LOSS_REQUEST_END, /* in sums: a request whose end was not seen */
-	IOT_LOSS_TAKEN,	      /* not a loss: what the first copy of a program missed, another one took (block.h) */
+	IOT_LOSS_CLAIMED,     /* not a loss: what the first copy of a program missed, another one claimed (block.h) */
 	IOT_LOSS_KINDS,
 };
 
@@ -163,10 +163,10 @@ enum iot_from {
 	IOT_FROM_RET,	       /* the result */
 	IOT_FROM_IN,	       /* what argument a points at when the call enters */
 	IOT_FROM_GLOBAL,       /* the pointer variable that the probe's cookie leads to, when the call enters */
-	IOT_FROM_NOTE,	       /* note a */
+	IOT_FROM_INNER,	       /* inner value a */
 	IOT_FROM_CONST,	       /* k */
 	IOT_FROM_LEN,	       /* the length that was asked for */
-	IOT_FROM_ROUNDS,       /* the sum of note b times note k over as many rounds as argument a has */
+	IOT_FROM_ROUNDS,       /* the sum of inner value b times inner value k over as many rounds as argument a has */
 	IOT_FROM_STRLEN,       /* the length of the string at argument a, plus k */
 	IOT_FROM_VECTOR,       /* the sum of a struct iovec at argument a with argument b elements */
 	IOT_FROM_MESSAGE,      /* the same of the one in the struct msghdr at argument a */
@@ -186,13 +186,13 @@ enum iot_then {
 	IOT_STEPS = 0x0f,
 
 	IOT_TIMES_ARG = 0x10,	/* times argument b */
-	IOT_TIMES_NOTE = 0x20,	/* times note b */
+	IOT_TIMES_INNER = 0x20, /* times inner value b */
 	IOT_TIMES_CONST = 0x30, /* times k */
 	IOT_TIMES_FIELD = 0x40, /* times the u64 at argument b + k */
 	IOT_TIMES_TYPE = 0x50,	/* times the size in argument b, a predefined datatype of MPICH */
 	IOT_TIMES_MPI = 0x60,	/* times the size of the MPI datatype b: IOT_TIMES_TYPE, else IOT_TIMES_FIELD */
 	IOT_BELOW_ARG = 0x70,	/* its lower half, and argument b above it */
-	IOT_BELOW_NOTE = 0x80,	/* its lower half, and note b + 1 above it (0: not known) */
+	IOT_BELOW_INNER = 0x80, /* its lower half, and inner value b + 1 above it (0: not known) */
 	IOT_BELOW_OUT = 0x90,	/* its lower 16 bits, and the int at argument b above them */
 	IOT_JOINS = 0xf0,
 };
@@ -271,7 +271,7 @@ enum iot_spec_flag {
 	IOT_S_EARLY = 1 << 21,	   /* its path is sent when it enters: see catalog::Row::early */
 	IOT_S_OPERATION = 1 << 22, /* no call: an operation that a call submits */
 	IOT_S_NAMES = 1 << 23,	   /* path[0] is a name that the call fills in, if it succeeds */
-	IOT_S_EVERY = 1 << 24,	   /* notes do not fill it: the arrays of all of them are sent */
+	IOT_S_ALL_INNER = 1 << 24, /* inner values do not fill it: the arrays of all of them are sent */
 	IOT_S_READS = 1 << 25,	   /* a system call that may read through the page cache */
 	IOT_S_OPENS = 1 << 26,	   /* a call of a library that makes a handle */
 	IOT_S_JUMPS = 1 << 27,	   /* it sets the stack pointer to a field of its first argument: longjmp */
@@ -314,7 +314,7 @@ enum iot_cookie {
 	IOT_COOKIE_NO_RETPROBE = 25, /* entry of a function without return probe: its return instructions have probes */
 	IOT_COOKIE_LEAVE = 26,	     /* a return instruction of such a function */
 	IOT_COOKIE_JUMP = 27,	     /* a jump out of one: it may go on in another function */
-	IOT_COOKIE_FIELD = 28,	     /* no call: the library has a pointer to a structure with a field that is a note */
+	IOT_COOKIE_FIELD = 28,	     /* no call: the library has a pointer to a structure that has an inner value */
 	IOT_COOKIE_DISTANCE = 29,
 	IOT_COOKIE_STORED_BITS = 11,
 	IOT_COOKIE_FIRST = 29, /* 16 bits from here on: bytes from the first argument to the field, or to a pointer */

@@ -44,9 +44,9 @@ struct iot_spec {
 	u8 brief; /* enum iot_brief_state */
 	u8 about; /* enum iot_about_how, of a function inside the kernel */
 	u8 quiet; /* a call with this result is not recorded; 0: there is none */
-	u8 note;  /* the call is not recorded: its `got` becomes this note of the call it runs in; IOT_NO_NOTE */
+	u8 gives; /* the call is not recorded: its `got` becomes this inner value of the call it runs in; IOT_INNER_NONE */
 	u8 pad[3];
-	u8 takes[IOT_NOTES_PER_CALL]; /* notes the call wants of what runs in it, in this order; IOT_NO_NOTE */
+	u8 wants[IOT_INNER_PER_CALL]; /* inner values it wants of what runs in it, in this order; IOT_INNER_NONE */
 	struct iot_array_spec arrays[IOT_ARRAYS_PER_CALL];
 };
 

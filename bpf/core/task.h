@@ -41,15 +41,15 @@ struct iot_frame {
 	u32 seq;
 	u16 spec;
 	u8 bits;	 /* system calls: IOT_F_; libraries: IOT_FRAME_ */
-	u8 noted;	 /* which notes are there */
+	u8 present;	 /* which inner values are there; system calls: 1 when the path has been sent at entry */
 	u64 back;	 /* IOT_FRAME_NO_RETPROBE: the address it returns to */
 	u64 left;	 /* IOT_FRAME_NO_RETPROBE: it was left by a jump; when something in it was seen last */
 	u64 a[IOT_ARGS]; /* arguments */
 	u64 in;		 /* a word read at entry */
 	s64 pos;	 /* where the stream stood at entry, and at return; -1: not known */
 	s64 end;
-	u64 note[IOT_NOTES_PER_CALL];
-	u64 site[IOT_NOTES_PER_CALL]; /* in rounds: which site in the library wrote each note; of a note [0] its own */
+	u64 inner_value[IOT_INNER_PER_CALL];
+	u64 site[IOT_INNER_PER_CALL]; /* in rounds: where the library gave each inner value; of an inner call [0] its own */
 	u64 sum;		      /* over the rounds */
 	u64 file;		      /* system calls: struct file of the descriptor */
 	u64 from;		      /* system calls: see bpf/system/cache.h */
@@ -69,14 +69,14 @@ struct iot_frame {
 	u64 ino;
 	u32 dev;
 	u32 generation;
-	u32 rounds;   /* of notes that are complete */
+	u32 rounds;   /* of inner values that are complete */
 	u16 inside;   /* I/O libraries that it is, or runs in, a call of: bit by layer */
 	u8 copy;      /* which copy of the library */
-	u8 depth;     /* recorded calls around it; of a note one less, so that what runs in it counts on */
+	u8 depth;     /* recorded calls around it; of an inner call one less, so that what runs in it counts on */
 	u8 range;     /* system calls: is from .. to known? */
 	u8 narrow;    /* system calls: what arguments point at has 32-bit pointers */
 	u8 layout;    /* system calls: IOT_L_ */
-	u8 copies;    /* system calls: the other file of one that copies is known: note[0], note[1] */
+	u8 copies;    /* system calls: the other file of one that copies is known: inner_value[0] and [1] */
 	u32 nr;	      /* system calls: its number */
 	u16 layers;   /* of the calls around it, and its own: bit by layer */
 	u8 nested;    /* it is in a call of its own layer */

@@ -87,12 +87,12 @@ static __always_inline bool iot_message_sum(u64 message, u64 *sum, u32 narrow)
 	return iot_iov_sum(at[0], at[1], sum, narrow);
 }
 
-/* What a call inside this one noted. */
-static __always_inline bool iot_noted(struct iot_frame *f, u8 i, u64 *out)
+/* What a call inside this one gave. */
+static __always_inline bool iot_inner_value(struct iot_frame *f, u8 i, u64 *out)
 {
-	if (i >= IOT_NOTES_PER_CALL || !(f->noted & 1 << i))
+	if (i >= IOT_INNER_PER_CALL || !(f->present & 1 << i))
 		return false;
-	*out = f->note[i];
+	*out = f->inner_value[i];
 	return true;
 }
 
@@ -153,14 +153,14 @@ static __always_inline bool iot_start(struct iot_src *src, struct iot_frame *f, 
 	case IOT_FROM_GLOBAL:
 		*out = f->in;
 		return f->in != 0;
-	case IOT_FROM_NOTE:
-		return iot_noted(f, src->a, out);
+	case IOT_FROM_INNER:
+		return iot_inner_value(f, src->a, out);
 	case IOT_FROM_CONST:
 		*out = src->k;
 		return true;
 	case IOT_FROM_ROUNDS:
 		*out = f->sum;
-		return !f->noted && f->rounds == iot_arg(f, src->a);
+		return !f->present && f->rounds == iot_arg(f, src->a);
 	case IOT_FROM_STRLEN:
 		if (!iot_strlen(iot_arg(f, src->a), out))
 			return false;
@@ -227,8 +227,8 @@ static __always_inline bool iot_join(struct iot_src *src, struct iot_frame *f, u
 	case IOT_TIMES_CONST:
 		v = src->k;
 		break;
-	case IOT_TIMES_NOTE:
-		if (!iot_noted(f, src->b, &v))
+	case IOT_TIMES_INNER:
+		if (!iot_inner_value(f, src->b, &v))
 			return false;
 		break;
 	case IOT_TIMES_FIELD:
@@ -244,8 +244,8 @@ static __always_inline bool iot_join(struct iot_src *src, struct iot_frame *f, u
 	case IOT_BELOW_ARG:
 		*out = (u32)*out | v << 32;
 		return true;
-	case IOT_BELOW_NOTE:
-		v = iot_noted(f, src->b, &v) ? v + 1 : 0;
+	case IOT_BELOW_INNER:
+		v = iot_inner_value(f, src->b, &v) ? v + 1 : 0;
 		*out = (u32)*out | v << 32;
 		return true;
 	case IOT_BELOW_OUT:

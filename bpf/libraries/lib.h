@@ -82,7 +82,7 @@ __noinline int iot_lib_enters(struct iot_task *t, struct iot_spec *s, struct iot
 		t->seq--;
 		return 1;
 	}
-	if (s->note != IOT_NO_NOTE) { /* it is not recorded: what it does is done by the call it runs in */
+	if (s->gives != IOT_INNER_NONE) { /* it is not recorded: what it does is done by the call it runs in */
 		t->seq--;
 		f->seq = iot_frame_at(t, t->depth - 2)->seq;
 	}
@@ -153,10 +153,10 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 		return 1;
 	}
 	iot_drop_dead(t, PT_REGS_SP(ctx), spec);
-	if (s->note != IOT_NO_NOTE) {
+	if (s->gives != IOT_INNER_NONE) {
 		if (iot_in_rounds(t))
 			bpf_probe_read_user(&site, sizeof(site), (void *)PT_REGS_SP(ctx));
-		if (iot_note_slot(t, iot_taker(t), s->note, site) == IOT_NOTES_PER_CALL)
+		if (iot_inner_slot(t, iot_outer_depth(t), s->gives, site) == IOT_INNER_PER_CALL)
 			return 1;
 	}
 	if ((s->flags & IOT_S_OUTER) && t->depth) {
@@ -241,10 +241,10 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 	s = iot_spec_of(f->spec);
 	if (!s)
 		return 0;
-	if (s->note != IOT_NO_NOTE) {
+	if (s->gives != IOT_INNER_NONE) {
 		iot_passes(t, f);
 		iot_spent(t, f->inner);
-		iot_take_note(t, s, f, ret, now);
+		iot_give_inner(t, s, f, ret, now);
 		return 0;
 	}
 	/* from its demotion on the positions of streams give what its calls moved: not twice */
@@ -337,7 +337,7 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 		bpf_loop(IOT_DEPTH, iot_find_step, &x, 0);
 		if (!x.found) {
 			/* Some tiers cannot do without the return of a call that is left out. */
-			if (s->note == IOT_NO_NOTE && !(s->flags & IOT_S_INSIDE) && !(s->flags & IOT_S_OUTER) &&
+			if (s->gives == IOT_INNER_NONE && !(s->flags & IOT_S_INSIDE) && !(s->flags & IOT_S_OUTER) &&
 			    !iot_inherited() && iot_settled && !iot_is_gone(s))
 				iot_lost(IOT_LOSS_RETURN, s->layer);
 			iot_hook_left(t, spec, iot_fixed.leave, now);

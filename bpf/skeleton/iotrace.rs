@@ -66,7 +66,7 @@ builder
 .map("iot_parts", false)
 .map("iot_inserts", false)
 .map("iot_disks", false)
-.map("iot_takes", false)
+.map("iot_claims", false)
 .map("iot_issuings", false)
 .map("iot_asking", false)
 .map("iot_asked", false)
@@ -177,7 +177,7 @@ pub iot_requests: libbpf_rs::OpenMapMut<'obj>,
 pub iot_parts: libbpf_rs::OpenMapMut<'obj>,
 pub iot_inserts: libbpf_rs::OpenMapMut<'obj>,
 pub iot_disks: libbpf_rs::OpenMapMut<'obj>,
-pub iot_takes: libbpf_rs::OpenMapMut<'obj>,
+pub iot_claims: libbpf_rs::OpenMapMut<'obj>,
 pub iot_issuings: libbpf_rs::OpenMapMut<'obj>,
 pub iot_asking: libbpf_rs::OpenMapMut<'obj>,
 pub iot_asked: libbpf_rs::OpenMapMut<'obj>,
@@ -233,7 +233,7 @@ let mut iot_requests = None;
 let mut iot_parts = None;
 let mut iot_inserts = None;
 let mut iot_disks = None;
-let mut iot_takes = None;
+let mut iot_claims = None;
 let mut iot_issuings = None;
 let mut iot_asking = None;
 let mut iot_asked = None;
@@ -293,7 +293,7 @@ match name {
 "iot_parts" => iot_parts = Some(map),
 "iot_inserts" => iot_inserts = Some(map),
 "iot_disks" => iot_disks = Some(map),
-"iot_takes" => iot_takes = Some(map),
+"iot_claims" => iot_claims = Some(map),
 "iot_issuings" => iot_issuings = Some(map),
 "iot_asking" => iot_asking = Some(map),
 "iot_asked" => iot_asked = Some(map),
@@ -342,7 +342,7 @@ iot_requests: iot_requests.expect("map `iot_requests` not present"),
 iot_parts: iot_parts.expect("map `iot_parts` not present"),
 iot_inserts: iot_inserts.expect("map `iot_inserts` not present"),
 iot_disks: iot_disks.expect("map `iot_disks` not present"),
-iot_takes: iot_takes.expect("map `iot_takes` not present"),
+iot_claims: iot_claims.expect("map `iot_claims` not present"),
 iot_issuings: iot_issuings.expect("map `iot_issuings` not present"),
 iot_asking: iot_asking.expect("map `iot_asking` not present"),
 iot_asked: iot_asked.expect("map `iot_asked` not present"),
@@ -413,7 +413,7 @@ pub iot_requests: libbpf_rs::MapMut<'obj>,
 pub iot_parts: libbpf_rs::MapMut<'obj>,
 pub iot_inserts: libbpf_rs::MapMut<'obj>,
 pub iot_disks: libbpf_rs::MapMut<'obj>,
-pub iot_takes: libbpf_rs::MapMut<'obj>,
+pub iot_claims: libbpf_rs::MapMut<'obj>,
 pub iot_issuings: libbpf_rs::MapMut<'obj>,
 pub iot_asking: libbpf_rs::MapMut<'obj>,
 pub iot_asked: libbpf_rs::MapMut<'obj>,
@@ -469,7 +469,7 @@ let mut iot_requests = None;
 let mut iot_parts = None;
 let mut iot_inserts = None;
 let mut iot_disks = None;
-let mut iot_takes = None;
+let mut iot_claims = None;
 let mut iot_issuings = None;
 let mut iot_asking = None;
 let mut iot_asked = None;
@@ -529,7 +529,7 @@ match name {
 "iot_parts" => iot_parts = Some(map),
 "iot_inserts" => iot_inserts = Some(map),
 "iot_disks" => iot_disks = Some(map),
-"iot_takes" => iot_takes = Some(map),
+"iot_claims" => iot_claims = Some(map),
 "iot_issuings" => iot_issuings = Some(map),
 "iot_asking" => iot_asking = Some(map),
 "iot_asked" => iot_asked = Some(map),
@@ -578,7 +578,7 @@ iot_requests: iot_requests.expect("map `iot_requests` not present"),
 iot_parts: iot_parts.expect("map `iot_parts` not present"),
 iot_inserts: iot_inserts.expect("map `iot_inserts` not present"),
 iot_disks: iot_disks.expect("map `iot_disks` not present"),
-iot_takes: iot_takes.expect("map `iot_takes` not present"),
+iot_claims: iot_claims.expect("map `iot_claims` not present"),
 iot_issuings: iot_issuings.expect("map `iot_issuings` not present"),
 iot_asking: iot_asking.expect("map `iot_asking` not present"),
 iot_asked: iot_asked.expect("map `iot_asked` not present"),
@@ -1771,14 +1771,14 @@ pub sp: u64,
 pub seq: u32,
 pub spec: u16,
 pub bits: u8,
-pub noted: u8,
+pub present: u8,
 pub back: u64,
 pub left: u64,
 pub a: [u64; 12],
 pub r#in: u64,
 pub pos: i64,
 pub end: i64,
-pub note: [u64; 3],
+pub inner_value: [u64; 3],
 pub site: [u64; 3],
 pub sum: u64,
 pub file: u64,
@@ -2148,9 +2148,9 @@ pub sums: u8,
 pub brief: u8,
 pub about: u8,
 pub quiet: u8,
-pub note: u8,
+pub gives: u8,
 pub pad: [u8; 3],
-pub takes: [u8; 3],
+pub wants: [u8; 3],
 pub arrays: [iot_array_spec; 4],
 }
 #[derive(Debug, Default, Copy, Clone)]
@@ -2659,7 +2659,7 @@ value: std::ptr::null_mut(),
 }
 #[derive(Debug, Default, Copy, Clone)]
 #[repr(C)]
-pub struct iot_taken {
+pub struct iot_claimed {
 pub by: [u64; 3],
 }
 #[derive(Debug, Copy, Clone)]
@@ -2668,7 +2668,7 @@ pub struct __anon_34 {
 pub r#type: *mut [i32; 6],
 pub max_entries: *mut [i32; 5],
 pub key: *mut u32,
-pub value: *mut iot_taken,
+pub value: *mut iot_claimed,
 }
 impl Default for __anon_34 {
 fn default() -> Self {
@@ -3572,10 +3572,10 @@ pub const IOT_BLOCK_OPS: Self = Self(16);
 pub const IOT_BUCKETS: Self = Self(252);
 pub const IOT_BUCKET_BITS: Self = Self(2);
 pub const IOT_SIZES: Self = Self(10);
-pub const IOT_NOTES_PER_CALL: Self = Self(3);
+pub const IOT_INNER_PER_CALL: Self = Self(3);
 pub const IOT_ARRAYS_PER_CALL: Self = Self(4);
 pub const IOT_ARRAY_SLOTS: Self = Self(16);
-pub const IOT_NO_NOTE: Self = Self(255);
+pub const IOT_INNER_NONE: Self = Self(255);
 pub const IOT_NOT_KNOWN: Self = Self(4294967295);
 }
 impl Default for iot_limit {
@@ -3728,7 +3728,7 @@ pub const IOT_LOSS_MAPPING: Self = Self(7);
 pub const IOT_LOSS_EXCLUDED: Self = Self(8);
 pub const IOT_LOSS_DETAIL: Self = Self(9);
 pub const IOT_LOSS_REQUEST_END: Self = Self(10);
-pub const IOT_LOSS_TAKEN: Self = Self(11);
+pub const IOT_LOSS_CLAIMED: Self = Self(11);
 pub const IOT_LOSS_KINDS: Self = Self(12);
 }
 impl Default for iot_loss {
@@ -3744,7 +3744,7 @@ pub const IOT_FROM_ARG: Self = Self(1);
 pub const IOT_FROM_RET: Self = Self(2);
 pub const IOT_FROM_IN: Self = Self(3);
 pub const IOT_FROM_GLOBAL: Self = Self(4);
-pub const IOT_FROM_NOTE: Self = Self(5);
+pub const IOT_FROM_INNER: Self = Self(5);
 pub const IOT_FROM_CONST: Self = Self(6);
 pub const IOT_FROM_LEN: Self = Self(7);
 pub const IOT_FROM_ROUNDS: Self = Self(8);
@@ -3771,13 +3771,13 @@ pub const IOT_THEN_INT: Self = Self(4);
 pub const IOT_THEN_SPLIT: Self = Self(8);
 pub const IOT_STEPS: Self = Self(15);
 pub const IOT_TIMES_ARG: Self = Self(16);
-pub const IOT_TIMES_NOTE: Self = Self(32);
+pub const IOT_TIMES_INNER: Self = Self(32);
 pub const IOT_TIMES_CONST: Self = Self(48);
 pub const IOT_TIMES_FIELD: Self = Self(64);
 pub const IOT_TIMES_TYPE: Self = Self(80);
 pub const IOT_TIMES_MPI: Self = Self(96);
 pub const IOT_BELOW_ARG: Self = Self(112);
-pub const IOT_BELOW_NOTE: Self = Self(128);
+pub const IOT_BELOW_INNER: Self = Self(128);
 pub const IOT_BELOW_OUT: Self = Self(144);
 pub const IOT_JOINS: Self = Self(240);
 }
@@ -3886,7 +3886,7 @@ pub const IOT_S_PIPES: Self = Self(1048576);
 pub const IOT_S_EARLY: Self = Self(2097152);
 pub const IOT_S_OPERATION: Self = Self(4194304);
 pub const IOT_S_NAMES: Self = Self(8388608);
-pub const IOT_S_EVERY: Self = Self(16777216);
+pub const IOT_S_ALL_INNER: Self = Self(16777216);
 pub const IOT_S_READS: Self = Self(33554432);
 pub const IOT_S_OPENS: Self = Self(67108864);
 pub const IOT_S_JUMPS: Self = Self(134217728);

@@ -90,7 +90,7 @@ static __always_inline void iot_due(struct iot_task *t, struct iot_spec *s, stru
 		f->due_seq = around->due_seq;
 		f->due_lost = around->due_lost;
 	}
-	limit = s->flags & IOT_S_PHASE || s->note != IOT_NO_NOTE ? NULL : bpf_map_lookup_elem(&iot_slow, &row);
+	limit = s->flags & IOT_S_PHASE || s->gives != IOT_INNER_NONE ? NULL : bpf_map_lookup_elem(&iot_slow, &row);
 	if (limit && *limit < due && f->start + *limit < due) {
 		due = f->start + *limit;
 		f->due_seq = f->seq;

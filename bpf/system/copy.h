@@ -70,8 +70,8 @@ __noinline int iot_copy_enter(struct iot_frame *f, u32 flags)
 		struct iot_file_key key = {};
 
 		iot_key_of(IOT_READ(from, f_inode), &key);
-		f->note[0] = key.ino;
-		f->note[1] = (u64)key.generation << 32 | key.dev;
+		f->inner_value[0] = key.ino;
+		f->inner_value[1] = (u64)key.generation << 32 | key.dev;
 		f->copies = 1;
 	}
 	return writes || (!from && !to) ? 0 : -1;
@@ -107,9 +107,9 @@ __noinline int iot_copy_exit(struct iot_task *t, struct iot_frame *f, s64 ret)
 	e.call.off = f->a[3];
 	if (e.call.off != (u64)-1)
 		e.call.flags |= IOT_F_OFF;
-	e.ino = f->note[0];
-	e.dev = (u32)f->note[1];
-	e.generation = f->note[1] >> 32;
+	e.ino = f->inner_value[0];
+	e.dev = (u32)f->inner_value[1];
+	e.generation = f->inner_value[1] >> 32;
 	e.seen = t->now;
 	e.of = f->seq;
 	e.in_call = 1;

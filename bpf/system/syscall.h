@@ -144,7 +144,7 @@ __noinline int iot_sends_early(struct iot_task *t, struct iot_spec *s, struct io
 	if (!t || !s || !f || f->summed)
 		return 0;
 	t->now = f->start;
-	f->noted = iot_send_path(t, s, f, 0, -EFAULT);
+	f->present = iot_send_path(t, s, f, 0, -EFAULT);
 	return 0;
 }
 
@@ -314,7 +314,7 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 	iot_spent(t, iot_net(c));
 	iot_values(t, s, f, ret);
 	t->marks = iot_cfg.detail ? iot_marks(t, s, f, t->now) : 0;
-	if ((!f->summed || t->marks & IOT_D_SELF) && !((s->flags & IOT_S_EARLY) && f->noted))
+	if ((!f->summed || t->marks & IOT_D_SELF) && !((s->flags & IOT_S_EARLY) && f->present))
 		iot_paths(t, s, f);
 	/* pwritev2 and preadv2 take -1 for the file position */
 	if (iot_is_arg(&s->off) && s->len.from == IOT_FROM_VECTOR && c->off == (u64)-1) {
@@ -365,9 +365,9 @@ static __always_inline void iot_executed(struct iot_task *t, u64 now)
 	iot_returned(t, f, IOT_T_SYSCALL, now);
 	t->made.ino = 0;
 	t->made.dev = t->made.generation = 0;
-	if (!f->noted)
+	if (!f->present)
 		t->made.call.flags |= IOT_F_CUT;
-	f->noted = 1;
+	f->present = 1;
 	iot_returns(t, s, f, 0, f->nr);
 }
 

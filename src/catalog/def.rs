@@ -2,7 +2,7 @@
 
 use crate::catalog::effect::{Accessor, Effect};
 use crate::catalog::role::{
-    Close, CloseRange, Command, Data, Does, Dup, Hdf5, HintSet, Inherit, Inner, Jump, Lock, Names, Note, Open,
+    Close, CloseRange, Command, Data, Does, Dup, Hdf5, HintSet, Inherit, Inner, InnerValue, Jump, Lock, Names, Open,
     OpenedIn, Reopen, Request, RequestAction, Role, Seek, Submit, SubmitAction, Variables,
 };
 use crate::catalog::row::Row;
@@ -37,8 +37,8 @@ pub(super) const fn row(family: Family, layer: Layer, symbol: &'static str, kind
         object: None,
         only: None,
         stat: None,
-        takes: [None; 3],
-        every: false,
+        wants: [None; 3],
+        wants_every: false,
         arrays: [None; 4],
         inside: false,
         awaited: false,
@@ -131,13 +131,13 @@ impl<P: Copy> Def<P> {
         self.row.names = true;
         self
     }
-    pub const fn takes(mut self, at: usize, note: Note) -> Self {
-        self.row.takes[at] = Some(note);
+    pub const fn wants(mut self, at: usize, value: InnerValue) -> Self {
+        self.row.wants[at] = Some(value);
         self
     }
-    pub const fn takes_every(mut self, note: Note) -> Self {
-        self.row.every = true;
-        self.takes(0, note)
+    pub const fn wants_every(mut self, value: InnerValue) -> Self {
+        self.row.wants_every = true;
+        self.wants(0, value)
     }
     pub const fn array(mut self, at: usize, array: Array) -> Self {
         self.row.arrays[at] = Some(array);
@@ -232,9 +232,9 @@ impl Def<Data> {
         let uses = self.does.uses;
         self.with(Request { action, uses, request: self.handle_alone(), moved: Src::None, outcome, result })
     }
-    pub const fn note(self, note: Note, value: Src) -> Def<Inner> {
+    pub const fn gives(self, gives: InnerValue, value: Src) -> Def<Inner> {
         self.no_values();
-        self.with(Inner { note, value, accessor: None })
+        self.with(Inner { gives, value, accessor: None })
     }
     pub const fn jump(self, at: u16) -> Def<Jump> {
         self.no_values();
@@ -363,8 +363,8 @@ impl Def<Variables> {
         let (request, outcome, result) = (self.does.handle, Src::None, Src::None);
         self.with(Request { action, uses: true, request, moved: count, outcome, result })
     }
-    pub const fn note(self, note: Note, value: Src) -> Def<Inner> {
-        self.with(Inner { note, value, accessor: None })
+    pub const fn gives(self, gives: InnerValue, value: Src) -> Def<Inner> {
+        self.with(Inner { gives, value, accessor: None })
     }
 }
 

@@ -29,7 +29,7 @@ pub use kernel::syscall::COPIES;
 pub use library::{Catalog, Library};
 pub use phase::{Lines, Phase};
 pub use recorded::{Argument, Async, Hints};
-pub use role::{Does, Note, Role, Values};
+pub use role::{Does, InnerValue, Role, Values};
 pub use row::Row;
 pub use source::{Src, Variable};
 

@@ -307,10 +307,10 @@ pub struct Variables {
     pub cancels: bool,
 }
 
-/// An inner function of a library: what it knows goes to the innermost open call, if that takes such a note.
+/// An inner function of a library: what it knows goes to the innermost open call, if that wants such a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inner {
-    pub note: Note,
+    pub gives: InnerValue,
     pub value: Src,
     /// The function returns a field of its first argument's structure, which is read elsewhere instead.
     pub accessor: Option<Accessor>,
@@ -326,7 +326,7 @@ pub struct Jump {
 /// What an inner function of a library knows of the call it runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Note {
+pub enum InnerValue {
     /// Points of a selection.
     Points,
     /// Points of a dataspace's whole extent.

@@ -2,7 +2,7 @@
 
 use crate::catalog::effect::{Effect, Messages, STORED};
 use crate::catalog::recorded::{Argument, Async, Hints};
-use crate::catalog::role::{Data, Does, Inner, Note, Role, Values};
+use crate::catalog::role::{Data, Does, Inner, InnerValue, Role, Values};
 use crate::catalog::variables::Meaning;
 use crate::catalog::{About, Array, Copies, Count, Deref, Fails, Family, Lines, Src, Status};
 use crate::vocabulary::{Kind, Layer};
@@ -36,10 +36,10 @@ pub struct Row {
     pub only: Option<(u8, u32, u32)>,
     /// Argument with a `struct stat` (true: `struct statx`) filled at return, which identifies the file.
     pub stat: Option<(u8, bool)>,
-    /// Notes the call takes from calls inside it, the first three (of a kind: in their order); values for `Src::Note`.
-    pub takes: [Option<Note>; 3],
-    /// It takes the arrays of all such notes, and no values.
-    pub every: bool,
+    /// What it wants of calls inside it, the first three (of a kind: in their order); values for `Src::FromInner`.
+    pub wants: [Option<InnerValue>; 3],
+    /// It wants the arrays of all such inner calls, and no values.
+    pub wants_every: bool,
     /// Arrays that go with the call.
     pub arrays: [Option<Array>; 4],
     /// Recorded only while a call of an I/O library is open on the thread, or when it waits for a request (one, or the

@@ -43,14 +43,14 @@ pub enum Src {
     Field(u8, u16),
     /// The same of an `int`.
     FieldInt(u8, u16),
-    /// What a call inside this one noted: see `Row::takes`.
-    Note(u8),
-    /// The product of two notes.
-    Notes(u8, u8),
-    /// An `int` argument times a note.
-    CountNote(u8, u8),
-    /// A 64-bit argument times a note.
-    ArgNote(u8, u8),
+    /// What a call inside this one gives: see `Row::wants`.
+    FromInner(u8),
+    /// The product of two inner values.
+    InnerProduct(u8, u8),
+    /// An `int` argument times an inner value.
+    CountInner(u8, u8),
+    /// A 64-bit argument times an inner value.
+    ArgInner(u8, u8),
     /// Bytes transferred, from the MPICH status that an argument points at: a count in two parts, so far into it.
     StatusSplit(u8, u16),
     /// A count (an `int`) times the size of the MPICH datatype that the second argument is, if it is a predefined one.
@@ -59,8 +59,8 @@ pub enum Src {
     Through(u8, u16, u8),
     /// The result, an `int`.
     RetInt,
-    /// Notes come in rounds, whose number is an argument: the sum over them of the product of two notes. Such a
-    /// row takes three notes.
+    /// Inner values come in rounds, whose number is an argument: the sum over them of the product of two. Such a row
+    /// wants three.
     Rounds(u8, u8, u8),
     /// A fixed number.
     Const(u8),
@@ -84,8 +84,8 @@ pub enum Src {
     RetBehind(u8),
     /// Two `int` arguments: one in the low half, the other above it.
     Pair(u8, u8),
-    /// An `int` argument in the low half, a note + 1 above it (0: it is not known).
-    PairNote(u8, u8),
+    /// An `int` argument in the low half, an inner value + 1 above it (0: it is not known).
+    PairInner(u8, u8),
     /// An `int` argument in the low 16 bits, the `int` that the other points at above it (0: none).
     PairOut(u8, u8),
     /// The argument times a number.
@@ -112,16 +112,16 @@ impl Src {
             | Self::OutInt(a)
             | Self::Field(a, _)
             | Self::FieldInt(a, _)
-            | Self::CountNote(a, _)
+            | Self::CountInner(a, _)
             | Self::Scaled(a, _)
-            | Self::ArgNote(a, _)
+            | Self::ArgInner(a, _)
             | Self::StatusSplit(a, _)
             | Self::Message(a)
             | Self::Through(a, ..)
             | Self::Rounds(a, ..)
             | Self::Behind(a, _)
             | Self::BehindInt(a, _)
-            | Self::PairNote(a, _) => [Some(a), None],
+            | Self::PairInner(a, _) => [Some(a), None],
             Self::Mul(a, b)
             | Self::Typed(a, b)
             | Self::TypedLong(a, b)
@@ -137,8 +137,8 @@ impl Src {
             | Self::RetScaled(_)
             | Self::Asked
             | Self::Pos
-            | Self::Note(_)
-            | Self::Notes(..)
+            | Self::FromInner(_)
+            | Self::InnerProduct(..)
             | Self::Const(_)
             | Self::Global(_)
             | Self::StreamPos

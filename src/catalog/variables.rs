@@ -1,8 +1,8 @@
 //! What calls of NetCDF-C and `PnetCDF` show of files, variables and dimensions: how the correlator reads their rows.
 //!
 //! `handle` is the file, or a group in it. `off` is the variable (-1: the file itself) in its low half; above it stands
-//! the inner values, as [`Src::PairNote`](crate::catalog::Src::PairNote) has them: the number of the variable's dimensions
-//! and, from bit 16 on, the bytes of an element in memory (`PnetCDF`, blocking). The name is the path.
+//! the inner values, as [`Src::PairInner`](crate::catalog::Src::PairInner) has them: the number of the variable's
+//! dimensions and, from bit 16 on, the bytes of an element in memory (`PnetCDF`, blocking). The name is the path.
 
 /// Slots of arrays. 0 and 1 are also those of requests and of what became of them.
 pub mod slot {

@@ -1,7 +1,7 @@
 //! The ABIs of MPI, and the rows of MPI communication and completion.
 
 use crate::catalog::def::{Def, row};
-use crate::catalog::role::{Data as Values, Note, Request, RequestAction};
+use crate::catalog::role::{Data as Values, InnerValue, Request, RequestAction};
 use crate::catalog::{Array, Async, Count, Fails, Family, Row, Src, Status, When};
 use crate::vocabulary::{Kind, Layer};
 
@@ -76,8 +76,8 @@ impl Abi {
         match (self, large) {
             (Self::OpenMpi, false) => row.len(Src::Typed(count, datatype)),
             (Self::OpenMpi, true) => row.len(Src::TypedLong(count, datatype)),
-            (_, false) => row.takes(0, Note::TypeSize).len(Src::CountNote(count, 0)),
-            (_, true) => row.takes(0, Note::TypeSize).len(Src::ArgNote(count, 0)),
+            (_, false) => row.wants(0, InnerValue::TypeSize).len(Src::CountInner(count, 0)),
+            (_, true) => row.wants(0, InnerValue::TypeSize).len(Src::ArgInner(count, 0)),
         }
     }
 }

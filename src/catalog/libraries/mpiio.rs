@@ -3,10 +3,10 @@
 //!
 //! The Fortran bindings of Open MPI and MPICH call these functions of the C library, so they need no rows.
 
-use crate::catalog::Src::{self, Arg, In, Int, Note as Noted, Out, OutInt, Through};
+use crate::catalog::Src::{self, Arg, FromInner, In, Int, Out, OutInt, Through};
 use crate::catalog::def::{Def, row};
 use crate::catalog::libraries::mpi::{ABIS, Abi};
-use crate::catalog::role::{Data as Values, HintSet, Note, Open, RequestAction, Seek, SubmitAction};
+use crate::catalog::role::{Data as Values, HintSet, InnerValue, Open, RequestAction, Seek, SubmitAction};
 use crate::catalog::{Array, Count, Fails, Family, OMPIO_OPENED, OPENED_BY, ROMIO_OPENED, Row, When};
 use crate::vocabulary::{Kind, Layer, flag};
 
@@ -184,23 +184,23 @@ fn opens() -> Vec<Row> {
     const PROC_COUNT: u8 = 0x10;
     let open_mpi = |family, group| {
         let open = Abi::OpenMpi.open("MPI_File_open").family(family);
-        let open = open.takes(0, Note::Ompio).takes(1, Note::Romio);
+        let open = open.wants(0, InnerValue::Ompio).wants(1, InnerValue::Romio);
         open.got(Through(0, group, PROC_COUNT)).array(0, Array::members(OPENED_BY, 0, group)).done()
     };
     let mut rows = vec![open_mpi(Family::OpenMpi4, LOCAL_GROUP_4), open_mpi(Family::OpenMpi5, LOCAL_GROUP_5)];
     // Both take the communicator first, of which an `int` is read: which of the two is called shows what opened the file.
-    let opened = |family, symbol, note, slot| {
-        let row = row(family, Layer::Mpiio, symbol, Kind::Other).fails(Fails::NonZero).note(note, Src::None);
+    let opened = |family, symbol, gives, slot| {
+        let row = row(family, Layer::Mpiio, symbol, Kind::Other).fails(Fails::NonZero).gives(gives, Src::None);
         row.array(0, Array::ints(slot, When::Return, 0, Count::Const(1))).done()
     };
-    rows.push(opened(Family::Ompio, "mca_io_ompio_file_open", Note::Ompio, OMPIO_OPENED));
-    rows.push(opened(Family::OmpiRomio, "mca_io_romio_dist_MPI_File_open", Note::Romio, ROMIO_OPENED));
+    rows.push(opened(Family::Ompio, "mca_io_ompio_file_open", InnerValue::Ompio, OMPIO_OPENED));
+    rows.push(opened(Family::OmpiRomio, "mca_io_romio_dist_MPI_File_open", InnerValue::Romio, ROMIO_OPENED));
     for abi in [Abi::Mpich, Abi::Standard] {
         // ROMIO duplicates the communicator, and asks for the size of the copy (ad_opencoll.c).
-        rows.push(abi.open("MPI_File_open").takes(0, Note::Ranks).got(Noted(0)).done());
-        rows.push(abi.mpiio("MPI_Comm_size", Kind::Other).note(Note::Ranks, OutInt(1)).done());
+        rows.push(abi.open("MPI_File_open").wants(0, InnerValue::Ranks).got(FromInner(0)).done());
+        rows.push(abi.mpiio("MPI_Comm_size", Kind::Other).gives(InnerValue::Ranks, OutInt(1)).done());
         // Every function that moves data first asks for this of its datatype (ROMIO, mpi-io/*.c).
-        rows.push(abi.mpiio("MPI_Type_size_x", Kind::Other).note(Note::TypeSize, Out(1)).done());
+        rows.push(abi.mpiio("MPI_Type_size_x", Kind::Other).gives(InnerValue::TypeSize, Out(1)).done());
     }
     rows
 }

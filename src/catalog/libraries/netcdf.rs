@@ -1,9 +1,9 @@
 //! NetCDF-C rows. Signatures: the headers of 4.9.0 (`netcdf.h`, `netcdf_par.h`, `netcdf_mem.h`, `netcdf_filter.h`). An `ncid` is an `int`: the file
 //! in its high half, the group in its low half. Results are 0, negative `NC_E...`, or a positive error number of the system.
 
-use crate::catalog::Src::{self, Arg, Behind, BehindInt, Int, Mul, Note as Noted, Out, OutInt, PairNote, RetBehind};
+use crate::catalog::Src::{self, Arg, Behind, BehindInt, FromInner, Int, Mul, Out, OutInt, PairInner, RetBehind};
 use crate::catalog::def::{Def, row, rows};
-use crate::catalog::role::{Inner, Note, Variables};
+use crate::catalog::role::{Inner, InnerValue, Variables};
 use crate::catalog::variables::{Element, Meaning, Region, slot};
 use crate::catalog::{Array, Count, Fails, Family, Row, When};
 use crate::vocabulary::{Kind, Layer, flag};
@@ -63,12 +63,12 @@ const fn per_dimension(slot: u8, arg: u8) -> Array {
 }
 /// `(ncid, varid, [start, [count, [stride, ...]]] data)`. The number of dimensions is an inner value.
 const fn data(symbol: &'static str, kind: Kind, region: Region, element: Element, stride: bool) -> Def<Variables> {
-    let row = all(nc(symbol, kind)).meaning(Meaning::Data(region, element)).id(PairNote(1, 0));
+    let row = all(nc(symbol, kind)).meaning(Meaning::Data(region, element)).id(PairInner(1, 0));
     match region {
-        Region::Whole => row.takes(0, Note::Shape),
+        Region::Whole => row.wants(0, InnerValue::Shape),
         Region::One => row.array(0, per_dimension(slot::START, 2)),
         _ => {
-            let row = row.takes(0, Note::Rank).takes(1, Note::Shape);
+            let row = row.wants(0, InnerValue::Rank).wants(1, InnerValue::Shape);
             let row = row.array(0, per_dimension(slot::START, 2)).array(1, per_dimension(slot::COUNT, 3));
             if stride { row.array(2, per_dimension(slot::STRIDE, 4)) } else { row }
         }
@@ -130,15 +130,15 @@ fn attribute_rows() -> impl Iterator<Item = Row> {
         }
     });
     let get = typed!("nc_get_att").into_iter().map(|(symbol, element)| {
-        let row = attribute(symbol, Meaning::AttributeData(element)).takes(0, Note::Length).len(Noted(0));
+        let row = attribute(symbol, Meaning::AttributeData(element)).wants(0, InnerValue::Length).len(FromInner(0));
         row.kind(Kind::Read).done()
     });
     put.chain(get)
 }
 
 /// An exported function that the calls run through and that has values which their arguments lack.
-const fn note(symbol: &'static str, note: Note, value: Src) -> Def<Inner> {
-    nc(symbol, Kind::Other).note(note, value)
+const fn inner(symbol: &'static str, gives: InnerValue, value: Src) -> Def<Inner> {
+    nc(symbol, Kind::Other).gives(gives, value)
 }
 
 const ROWS: &[Row] = rows![
@@ -293,14 +293,15 @@ const ROWS: &[Row] = rows![
     asks("nc_inq_format_extended"),
     asks("nc_inq_path"),
     // NC_var of nc3internal.h: xsz, shape, dsizes, name, then ndims (the same since 3.x). The pointer is an argument since 4.5.
-    note("NC_lookupvar", Note::Rank, Behind(2, 32)),
+    inner("NC_lookupvar", InnerValue::Rank, Behind(2, 32)),
     // NC_VAR_INFO_T of nc4internal.h: hdr (24 bytes), alt_name, container, then ndims; 4.7 to 4.10.
-    note("nc4_find_grp_h5_var", Note::Rank, Behind(4, 40)),
-    note("NC_getshape", Note::Shape, Int(2)).array(0, Array::longs(slot::SHAPE, When::Return, 3, Count::Arg(2)).rank()),
+    inner("nc4_find_grp_h5_var", InnerValue::Rank, Behind(4, 40)),
+    inner("NC_getshape", InnerValue::Shape, Int(2))
+        .array(0, Array::longs(slot::SHAPE, When::Return, 3, Count::Arg(2)).rank()),
     // NC_attr of nc3internal.h: xsz, name, type, then nelems.
-    note("NC_findattr", Note::Length, RetBehind(24)).fails(Fails::Zero),
+    inner("NC_findattr", InnerValue::Length, RetBehind(24)).fails(Fails::Zero),
     // NC_ATT_INFO_T of nc4internal.h: hdr (24 bytes), container, then len.
-    note("nc4_find_grp_att", Note::Length, BehindInt(4, 32)),
+    inner("nc4_find_grp_att", InnerValue::Length, BehindInt(4, 32)),
 ];
 
 pub(in crate::catalog) fn rows() -> Vec<Row> {

@@ -1,9 +1,9 @@
 //! `PnetCDF` rows. Signatures: pnetcdf.h of 1.12.3. An `ncid` is an `int`, a request an `int` that counts within it. Results are
 //! 0 or negative `NC_E...`.
 
-use crate::catalog::Src::{self, Arg, Int, MpiSize, Note as Noted, Out, OutInt, Pair, PairNote, PairOut};
+use crate::catalog::Src::{self, Arg, FromInner, Int, MpiSize, Out, OutInt, Pair, PairInner, PairOut};
 use crate::catalog::def::{Def, row, rows};
-use crate::catalog::role::{Inner, Note, Request, RequestAction, Variables};
+use crate::catalog::role::{Inner, InnerValue, Request, RequestAction, Variables};
 use crate::catalog::variables::{Element, Meaning, Region, slot};
 use crate::catalog::{Array, Count, Fails, Family, Row, When};
 use crate::vocabulary::{Kind, Layer, flag};
@@ -91,7 +91,7 @@ impl Api {
 /// `(ncid, varid, [start, [count, [stride, [map,]]]] data, [datatypes, datatype,] [request])`. The number of dimensions
 /// is an inner value.
 const fn data(symbol: &'static str, api: Api, args: Args, element: Element) -> Def<Variables> {
-    let row = ncmpi(symbol, api.kind).flags(api.flags).id(PairNote(1, 0));
+    let row = ncmpi(symbol, api.kind).flags(api.flags).id(PairInner(1, 0));
     let start = per_dimension(slot::START, 2);
     let boxes = row.array(0, start).array(1, per_dimension(slot::COUNT, 3));
     let (region, row, buffer) = match args {
@@ -104,13 +104,13 @@ const fn data(symbol: &'static str, api: Api, args: Args, element: Element) -> D
             // The record is the first dimension.
             (Region::List, row.id(Pair(1, 2)).array(0, Array::boxes(slot::BOXES, 3, 2)), 5)
         }
-        Args::Filetype => (Region::Datatype, row.id(Int(1)).got(Noted(0)), 3),
+        Args::Filetype => (Region::Datatype, row.id(Int(1)).got(FromInner(0)), 3),
     };
     let row = match (region, element) {
         (Region::List, Element::Datatype) => row,
-        (Region::List, _) => row.takes(0, Note::Length).len(Noted(0)),
-        (Region::Datatype, _) => row.takes(0, Note::Length),
-        _ => row.takes(0, Note::Rank),
+        (Region::List, _) => row.wants(0, InnerValue::Length).len(FromInner(0)),
+        (Region::Datatype, _) => row.wants(0, InnerValue::Length),
+        _ => row.wants(0, InnerValue::Rank),
     };
     let (row, request) = match element {
         Element::Datatype => (row.len(MpiSize(buffer + 1, buffer + 2)), buffer + 3),
@@ -127,7 +127,7 @@ const fn several(symbol: &'static str, api: Api, element: Element) -> Def<Variab
         other => other,
     };
     let row = ncmpi(symbol, api.kind).flags(api.flags).meaning(Meaning::Data(Region::Several, element));
-    row.array(0, Array::ints(slot::IDS, When::Entry, 2, Count::Arg(1))).takes_every(Note::Rank)
+    row.array(0, Array::ints(slot::IDS, When::Entry, 2, Count::Arg(1))).wants_every(InnerValue::Rank)
 }
 
 /// The functions of a name for each type in memory, and the bytes of an element.
@@ -222,8 +222,8 @@ fn attribute_rows() -> impl Iterator<Item = Row> {
 }
 
 /// An exported function that the calls run through and that has values which their arguments lack.
-const fn note(symbol: &'static str, note: Note, value: Src) -> Def<Inner> {
-    ncmpi(symbol, Kind::Other).note(note, value)
+const fn inner(symbol: &'static str, gives: InnerValue, value: Src) -> Def<Inner> {
+    ncmpi(symbol, Kind::Other).gives(gives, value)
 }
 
 const ROWS: &[Row] = rows![
@@ -304,13 +304,13 @@ const ROWS: &[Row] = rows![
     meta("ncmpi_inq_file_format").unrelated().handle(Src::None).path(0),
     // dispatch and drivers/common of 1.12.3: (ndims, type, count, ..., esize, ...) of blocking calls, (ndims, count, ...) of
     // all with a request, (type, ..., elements, ...) of datatypes, and argument 5 is the number of elements.
-    note("ncmpii_buftype_decode", Note::Rank, PairOut(0, 6))
+    inner("ncmpii_buftype_decode", InnerValue::Rank, PairOut(0, 6))
         .array(0, Array::longs(slot::SHAPE, When::Return, 2, Count::Arg(0)).rank()),
-    note("ncmpii_create_imaptype", Note::Rank, Int(0))
+    inner("ncmpii_create_imaptype", InnerValue::Rank, Int(0))
         .array(0, Array::longs(slot::SHAPE, When::Return, 1, Count::Arg(0)).rank()),
-    note("ncmpii_dtype_decode", Note::Length, Out(3)),
-    note("ncmpio_pack_xbuf", Note::Length, Arg(5)),
-    note("ncmpio_unpack_xbuf", Note::Length, Arg(5)),
+    inner("ncmpii_dtype_decode", InnerValue::Length, Out(3)),
+    inner("ncmpio_pack_xbuf", InnerValue::Length, Arg(5)),
+    inner("ncmpio_unpack_xbuf", InnerValue::Length, Arg(5)),
 ];
 
 pub(in crate::catalog) fn rows() -> Vec<Row> {

@@ -3,7 +3,7 @@
 use crate::catalog::libraries::hdf5::Effect;
 use crate::catalog::variables::Meaning;
 use crate::catalog::{
-    About, Argument, Array, Async, Copies, Count, Deref, Fails, Family, Hints, Note, Role, Row, Src, When,
+    About, Argument, Array, Async, Copies, Count, Deref, Fails, Family, Hints, InnerValue, Role, Row, Src, When,
 };
 use crate::skel::types as t;
 use crate::skel::types::{iot_from as F, iot_then as T};
@@ -18,10 +18,10 @@ const OMPI_STATUS_UCOUNT: u16 = 16;
 /// Operations of devices, behind the rows of the catalog.
 pub const BLOCK_OPS: u32 = t::iot_limit::IOT_BLOCK_OPS.0;
 
-/// No note.
-const NO_NOTE: u8 = t::iot_limit::IOT_NO_NOTE.0 as u8;
+/// No inner value.
+const INNER_NONE: u8 = t::iot_limit::IOT_INNER_NONE.0 as u8;
 
-/// A source that starts from something, with the argument or note that it takes.
+/// A source that starts from something, with the argument or inner value that it takes.
 fn start(from: t::iot_from, a: u8) -> t::iot_src {
     t::iot_src { from: from.0 as u8, a, ..t::iot_src::default() }
 }
@@ -42,7 +42,7 @@ fn behind(source: t::iot_src, first: u16, second: u8, steps: &[t::iot_then]) -> 
     member(source, first, steps)
 }
 
-/// It is joined with another argument or note, and an offset or a number.
+/// It is joined with another argument or inner value, and an offset or a number.
 fn join(source: t::iot_src, how: t::iot_then, b: u8, k: u16) -> t::iot_src {
     then(t::iot_src { b, k, ..source }, &[how])
 }
@@ -51,7 +51,7 @@ fn src(source: Src) -> t::iot_src {
     const INT: &[T] = &[T::IOT_THEN_INT];
     let arg = |a| start(F::IOT_FROM_ARG, a);
     let int = |a| then(arg(a), INT);
-    let (ret, note) = (start(F::IOT_FROM_RET, 0), |a| start(F::IOT_FROM_NOTE, a));
+    let (ret, inner) = (start(F::IOT_FROM_RET, 0), |a| start(F::IOT_FROM_INNER, a));
     match source {
         Src::None => t::iot_src::default(),
         Src::Arg(a) => arg(a),
@@ -78,12 +78,12 @@ fn src(source: Src) -> t::iot_src {
         Src::TypedLong(a, b) => join(arg(a), T::IOT_TIMES_FIELD, b, OMPI_DATATYPE_SIZE),
         Src::TypedNumber(a, b) => join(int(a), T::IOT_TIMES_TYPE, b, 0),
         Src::MpiSize(a, b) => join(arg(a), T::IOT_TIMES_MPI, b, OMPI_DATATYPE_SIZE),
-        Src::Note(a) => note(a),
-        Src::Notes(a, b) => join(note(a), T::IOT_TIMES_NOTE, b, 0),
-        Src::CountNote(a, b) => join(int(a), T::IOT_TIMES_NOTE, b, 0),
-        Src::ArgNote(a, b) => join(arg(a), T::IOT_TIMES_NOTE, b, 0),
+        Src::FromInner(a) => inner(a),
+        Src::InnerProduct(a, b) => join(inner(a), T::IOT_TIMES_INNER, b, 0),
+        Src::CountInner(a, b) => join(int(a), T::IOT_TIMES_INNER, b, 0),
+        Src::ArgInner(a, b) => join(arg(a), T::IOT_TIMES_INNER, b, 0),
         Src::Pair(a, b) => join(arg(a), T::IOT_BELOW_ARG, b, 0),
-        Src::PairNote(a, b) => join(arg(a), T::IOT_BELOW_NOTE, b, 0),
+        Src::PairInner(a, b) => join(arg(a), T::IOT_BELOW_INNER, b, 0),
         Src::PairOut(a, b) => join(arg(a), T::IOT_BELOW_OUT, b, 0),
         Src::Rounds(count, a, b) => t::iot_src { b: a, k: u16::from(b), ..start(F::IOT_FROM_ROUNDS, count) },
         Src::Const(n) => t::iot_src { k: u16::from(n), ..start(F::IOT_FROM_CONST, 0) },
@@ -197,7 +197,7 @@ fn flags(row: &Row, layers: &[Layer]) -> u32 {
         (F::IOT_S_EARLY, row.early),
         (F::IOT_S_OPERATION, matches!(row.family, Family::Uring | Family::Aio)),
         (F::IOT_S_NAMES, row.names),
-        (F::IOT_S_EVERY, row.every),
+        (F::IOT_S_ALL_INNER, row.wants_every),
         (F::IOT_S_READS, syscall && row.kind == Kind::Read),
         (F::IOT_S_OPENS, !syscall && matches!(row.role(), Role::Open | Role::Reopen | Role::Dup)),
         (F::IOT_S_JUMPS, row.jumps()),
@@ -238,7 +238,7 @@ pub fn is_summed(row: &Row) -> bool {
 /// The kernel side's form of a row, where these layers are traced.
 pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
     let arg = |a: Option<u8>| a.map_or(-1, |a| a as i8);
-    let note = |note: Option<Note>| note.map_or(NO_NOTE, |note| note as u8);
+    let inner = |value: Option<InnerValue>| value.map_or(INNER_NONE, |value| value as u8);
     let (only_arg, a, b) = row.only.unwrap_or_default();
     let values = row.values();
     let mut off = src(values.off);
@@ -278,9 +278,9 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
         brief: brief.0 as u8,
         about: about(row.about),
         quiet: row.quiet,
-        note: note(row.inner().map(|inner| inner.note)),
+        gives: inner(row.inner().map(|inner| inner.gives)),
         pad: [0; 3],
-        takes: row.takes.map(note),
+        wants: row.wants.map(inner),
         arrays: row.arrays.map(array),
     }
 }

@@ -26,7 +26,7 @@ impl Session<'_> {
         }
         let mut rows = Vec::new();
         let losses = &self.skel.maps.iot_losses;
-        for loss in (0..iot_loss::IOT_LOSS_KINDS.0).filter(|loss| *loss != iot_loss::IOT_LOSS_TAKEN.0) {
+        for loss in (0..iot_loss::IOT_LOSS_KINDS.0).filter(|loss| *loss != iot_loss::IOT_LOSS_CLAIMED.0) {
             for (cpu, layer, n) in counts(losses, loss) {
                 let seen = self.seen_losses.entry((loss, layer, cpu)).or_default();
                 if n > *seen {
@@ -42,9 +42,9 @@ impl Session<'_> {
                 }
             }
         }
-        // How often a copy of a program took what the first one had missed.
-        let taken = || counts(losses, iot_loss::IOT_LOSS_TAKEN.0).iter().map(|(_, _, n)| n).sum();
-        rows.extend(self.misses.losses(t_ns, taken));
+        // How often a copy of a program claimed what the first one had missed.
+        let claimed = || counts(losses, iot_loss::IOT_LOSS_CLAIMED.0).iter().map(|(_, _, n)| n).sum();
+        rows.extend(self.misses.losses(t_ns, claimed));
         rows
     }
 }
@@ -72,7 +72,7 @@ const LOSS_NAMES: [(iot_loss, &str); iot_loss::IOT_LOSS_KINDS.0 as usize] = [
     (iot_loss::IOT_LOSS_EXCLUDED, EXCLUDED),
     (iot_loss::IOT_LOSS_DETAIL, DETAIL),
     (iot_loss::IOT_LOSS_REQUEST_END, "request_end"),
-    (iot_loss::IOT_LOSS_TAKEN, "taken"),
+    (iot_loss::IOT_LOSS_CLAIMED, "claimed"),
 ];
 
 const _: () = {

@@ -131,8 +131,8 @@ fn every_row_is_a_function_of_a_library() {
 #[test]
 fn functions_about_dimensions_are_in_every_library() {
     let libraries: Vec<BTreeSet<String>> = libraries().iter().map(|library| exported(library)).collect();
-    let notes = catalog::rows().into_iter().filter(|r| r.inner().is_some());
-    for row in notes.filter(|r| matches!(r.family, Family::Netcdf | Family::Pnetcdf)) {
+    let inner = catalog::rows().into_iter().filter(|r| r.inner().is_some());
+    for row in inner.filter(|r| matches!(r.family, Family::Netcdf | Family::Pnetcdf)) {
         let own = libraries.iter().filter(|l| l.contains(row.family.sentinels()[0]));
         assert!(own.clone().count() > 0 && own.clone().all(|l| l.contains(row.symbol)), "{} is missing", row.symbol);
     }

@@ -93,9 +93,9 @@ fn a_probe_is_stepped_only_where_no_instruction_of_the_function_can_be_emulated(
             let few = names(&mut stepped.clone());
             let rare = ["H5close", "H5Pset_fapl_hdfs"];
             assert!(few.iter().all(|f| rare.contains(&f.as_str())), "{}: {few:?}", path.display());
-            for note in ["H5S_get_select_npoints", "H5T_get_size"] {
-                let of = functions.iter().filter(|f| f["symbol"] == note);
-                assert!(of.clone().count() > 1 && of.clone().all(|f| f["cost"] == "emulated"), "{note}");
+            for accessor in ["H5S_get_select_npoints", "H5T_get_size"] {
+                let of = functions.iter().filter(|f| f["symbol"] == accessor);
+                assert!(of.clone().count() > 1 && of.clone().all(|f| f["cost"] == "emulated"), "{accessor}");
             }
         }
     }

@@ -1,12 +1,12 @@
 //! Files, datasets and attributes.
 
-use crate::catalog::Src::{self, Arg, Int, Note as Noted, Notes, Ret, Rounds};
+use crate::catalog::Src::{self, Arg, FromInner, InnerProduct, Int, Ret, Rounds};
 use crate::catalog::def::{Def, rows};
 use crate::catalog::libraries::hdf5::{
     DATASETS, Effect, ListEffect, SpaceEffect, about, answer, close, dims, h5, inside, list, long_answer, nameless, on,
     plain,
 };
-use crate::catalog::role::{Data, Hdf5, Note, Open};
+use crate::catalog::role::{Data, Hdf5, InnerValue, Open};
 use crate::catalog::{Array, Count, Fails, Row, When};
 use crate::vocabulary::Kind;
 
@@ -21,21 +21,21 @@ const fn named(symbol: &'static str) -> Def<Data> {
 /// Makes a dataset; `list` is the argument with its property list. The library asks for dimensions and size when it
 /// keeps them in the dataset it makes or opens (`H5D__cache_dataspace_info`, then the layout's construction, H5Dint.c).
 const fn dataset(row: Def<Open>, list: u8) -> Def<Hdf5> {
-    shaped(row.effect(Effect::Dataset { element: Noted(1), list: Arg(list) }))
+    shaped(row.effect(Effect::Dataset { element: FromInner(1), list: Arg(list) }))
 }
 /// Opens a dataset, or something that may be one.
 pub(super) const fn opened(row: Def<Open>) -> Def<Hdf5> {
-    shaped(row.effect(Effect::Opened { element: Noted(1), rank: Noted(0) })).takes(2, Note::Storage)
+    shaped(row.effect(Effect::Opened { element: FromInner(1), rank: FromInner(0) })).wants(2, InnerValue::Storage)
 }
 const fn shaped(row: Def<Hdf5>) -> Def<Hdf5> {
-    row.takes(0, Note::Dims).takes(1, Note::TypeSize)
+    row.wants(0, InnerValue::Dims).wants(1, InnerValue::TypeSize)
 }
 /// Makes an attribute in the dataspace of an argument.
 const fn attribute(row: Def<Open>, space: u8) -> Def<Hdf5> {
-    row.takes(0, Note::TypeSize).effect(Effect::Attribute { element: Noted(0), space: Arg(space) })
+    row.wants(0, InnerValue::TypeSize).effect(Effect::Attribute { element: FromInner(0), space: Arg(space) })
 }
 const fn attribute_opened(row: Def<Open>) -> Def<Hdf5> {
-    row.takes(0, Note::TypeSize).effect(Effect::Opened { element: Noted(0), rank: Src::None })
+    row.wants(0, InnerValue::TypeSize).effect(Effect::Opened { element: FromInner(0), rank: Src::None })
 }
 /// The attribute's name follows that of the object which has it.
 const fn by_name(row: Def<Open>) -> Def<Open> {
@@ -45,15 +45,15 @@ const fn by_name(row: Def<Open>) -> Def<Open> {
 /// this order (`H5D__typeinfo_init`, H5Dio.c; `H5A__read` and `H5A__write`, H5Aint.c): of a write the memory's type is
 /// the first, of a read the second.
 const fn selected(row: Def<Data>) -> Def<Data> {
-    row.takes(0, Note::Points).takes(1, Note::TypeSize).takes(2, Note::TypeSize)
+    row.wants(0, InnerValue::Points).wants(1, InnerValue::TypeSize).wants(2, InnerValue::TypeSize)
 }
 /// `(dataset, memory type, memory space, file space, transfer list, buffer)`.
 const fn read(symbol: &'static str) -> Def<Hdf5> {
-    let transfer = Effect::Transfer { bytes: Notes(0, 2), list: Arg(4), element: Noted(1) };
+    let transfer = Effect::Transfer { bytes: InnerProduct(0, 2), list: Arg(4), element: FromInner(1) };
     selected(on(symbol, Kind::Read)).effect(transfer)
 }
 const fn write(symbol: &'static str) -> Def<Hdf5> {
-    let transfer = Effect::Transfer { bytes: Notes(0, 1), list: Arg(4), element: Noted(2) };
+    let transfer = Effect::Transfer { bytes: InnerProduct(0, 1), list: Arg(4), element: FromInner(2) };
     selected(on(symbol, Kind::Write)).effect(transfer)
 }
 /// `(number of datasets, datasets, memory types, memory spaces, file spaces, transfer list, buffers)`.
@@ -67,11 +67,12 @@ const fn chunk(symbol: &'static str, kind: Kind, bytes: Src) -> Def<Hdf5> {
     on(symbol, kind).effect(Effect::Transfer { bytes, list: Arg(1), element: Src::None })
 }
 const fn read_chunk(symbol: &'static str) -> Def<Hdf5> {
-    chunk(symbol, Kind::Read, Noted(0)).takes(0, Note::Block)
+    chunk(symbol, Kind::Read, FromInner(0)).wants(0, InnerValue::Block)
 }
 /// A call that moves all of an attribute.
 const fn whole(symbol: &'static str, kind: Kind, bytes: Src) -> Def<Hdf5> {
-    let row = on(symbol, kind).takes(0, Note::Extent).takes(1, Note::TypeSize).takes(2, Note::TypeSize);
+    let row = on(symbol, kind).wants(0, InnerValue::Extent);
+    let row = row.wants(1, InnerValue::TypeSize).wants(2, InnerValue::TypeSize);
     row.effect(Effect::Transfer { bytes, list: Src::None, element: Src::None })
 }
 const fn space(symbol: &'static str) -> Def<Hdf5> {
@@ -169,8 +170,8 @@ pub(super) const ROWS: &[Row] = rows![
     attribute_opened(nameless("H5Aopen_by_idx", "attribute")),
     attribute_opened(nameless("H5Aopen_idx", "attribute")),
     close("H5Aclose"),
-    whole("H5Aread", Kind::Read, Notes(0, 2)),
-    whole("H5Awrite", Kind::Write, Notes(0, 1)),
+    whole("H5Aread", Kind::Read, InnerProduct(0, 2)),
+    whole("H5Awrite", Kind::Write, InnerProduct(0, 1)),
     about("H5Adelete"),
     about("H5Adelete_by_name"),
     about("H5Adelete_by_idx"),

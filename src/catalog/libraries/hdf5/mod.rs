@@ -13,7 +13,7 @@ pub use crate::catalog::effect::{Accessor, Effect, ListEffect, Messages, STORED,
 use crate::catalog::Src::{self, Arg, Ret, RetInt};
 use crate::catalog::def::{Def, row, rows};
 use crate::catalog::effect::PATH_FIND;
-use crate::catalog::role::{Close, Data, Hdf5, Inner, Note, Open};
+use crate::catalog::role::{Close, Data, Hdf5, Inner, InnerValue, Open};
 use crate::catalog::{Array, Count, Fails, Family, Row, When};
 use crate::vocabulary::{Kind, Layer};
 
@@ -96,34 +96,36 @@ const fn dims(when: When, arg: u8, count: Count) -> Array {
 
 /// An inner function that knows what the call it runs in is about. These are exported, because the parts of the library
 /// call each other through them.
-const fn note(symbol: &'static str, note: Note, value: Src) -> Def<Inner> {
-    h5(symbol, Kind::Other).note(note, value)
+const fn inner(symbol: &'static str, gives: InnerValue, value: Src) -> Def<Inner> {
+    h5(symbol, Kind::Other).gives(gives, value)
 }
 /// `size_t f(file, kind of memory, address, size, buffer)`: a read of raw data.
 const fn block(symbol: &'static str) -> Def<Inner> {
-    note(symbol, Note::Block, Arg(3)).only(1, RAW_DATA, RAW_DATA).fails(Fails::NegativeInt)
+    inner(symbol, InnerValue::Block, Arg(3)).only(1, RAW_DATA, RAW_DATA).fails(Fails::NegativeInt)
 }
 
 /// Functions whose calls in the library itself are looked for (`FieldAt`, `Messages`).
 pub const CALLS_LOOKED_FOR: [&str; 4] = ["H5S_get_select_npoints", "H5T_get_size", PATH_FIND, STORED.callee];
 
-const NOTES: &[Row] = rows![
-    note("H5S_get_select_npoints", Note::Points, Ret).accessor(Accessor::Points),
-    note("H5S_get_simple_extent_npoints", Note::Extent, Ret),
-    note("H5T_get_size", Note::TypeSize, Ret).accessor(Accessor::TypeSize),
+const INNER: &[Row] = rows![
+    inner("H5S_get_select_npoints", InnerValue::Points, Ret).accessor(Accessor::Points),
+    inner("H5S_get_simple_extent_npoints", InnerValue::Extent, Ret),
+    inner("H5T_get_size", InnerValue::TypeSize, Ret).accessor(Accessor::TypeSize),
     // `int f(dataspace, dims, maxdims)`.
-    note("H5S_get_simple_extent_dims", Note::Dims, RetInt)
+    inner("H5S_get_simple_extent_dims", InnerValue::Dims, RetInt)
         .fails(Fails::NegativeInt)
         .array(0, dims(When::Return, 1, Count::Ret).rank()),
     // `herr_t f(dataset, access list, creation list)`.
-    note("H5D__layout_oh_read", Note::Storage, Arg(0)).fails(Fails::NegativeInt).array(0, Array::storage(LAYOUT, 0)),
+    inner("H5D__layout_oh_read", InnerValue::Storage, Arg(0))
+        .fails(Fails::NegativeInt)
+        .array(0, Array::storage(LAYOUT, 0)),
     block("H5F_block_read"),
     block("H5F_shared_block_read"),
 ];
 
 /// All of them.
 pub(in crate::catalog) fn rows() -> Vec<Row> {
-    let mut rows = [data::ROWS, names::ROWS, lists::ROWS, NOTES].concat();
+    let mut rows = [data::ROWS, names::ROWS, lists::ROWS, INNER].concat();
     let later = later::rows(&rows);
     rows.extend(later);
     rows
