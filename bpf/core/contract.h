@@ -65,7 +65,7 @@ enum iot_type {
 	IOT_T_FORK,	 /* a process became a target */
 	IOT_T_EXEC,	 /* a target executed a program; its texts went before */
 	IOT_T_EXIT,	 /* a target ended */
-	IOT_T_MAP,	 /* a target mapped a file that was not judged yet */
+	IOT_T_MAP,	 /* a target mapped a file that was not classified yet */
 	IOT_T_BIO,	 /* part of a request, at issue */
 	IOT_T_REQ,	 /* a request, at completion */
 	IOT_T_STREAM,	 /* a FILE is on a descriptor */
@@ -390,8 +390,8 @@ enum iot_detail_flag {
 /* iot_lib.state */
 enum iot_lib_state {
 	IOT_LIB_PENDING = 1,
-	IOT_LIB_JUDGED,
-	IOT_LIB_PROBED,	    /* judged, and each target that maps it is to get its probes */
+	IOT_LIB_CLASSIFIED,
+	IOT_LIB_PROBED,	    /* classified, and each target that maps it is to get its probes */
 	IOT_LIB_REMEMBERED, /* an earlier run found that it has nothing to probe; no target has mapped it yet */
 };
 

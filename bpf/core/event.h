@@ -158,7 +158,7 @@ struct iot_group {
 	/* len bytes follow: names, innermost first, each ended by NUL; the root has none */
 };
 
-/* Without a file (ino is 0): all that the process maps is to be judged. */
+/* Without a file (ino is 0): all that the process maps is to be classified. */
 struct iot_map {
 	u8 type;
 	u8 moved; /* another thread than the first has executed a program, and is the first now */

@@ -50,7 +50,10 @@ static __always_inline void iot_last_written(struct inode *inode, struct iot_lib
 	}
 }
 
-/* A target maps this file as code. User space looks at files that it has not judged, and at processes that need probes. */
+/*
+ * A target maps this file as code. User space looks at files that it has not classified, and at processes that need
+ * probes.
+ */
 static __noinline void iot_mapped(struct file *file, bool moved)
 {
 	struct inode *inode = IOT_READ(file, f_inode);
@@ -65,8 +68,8 @@ static __noinline void iot_mapped(struct file *file, bool moved)
 	if (known && (known->sec != pending.sec || known->nsec != pending.nsec))
 		known = NULL;
 	if (known && known->state == IOT_LIB_REMEMBERED)
-		known->state = IOT_LIB_JUDGED;
-	if (known && known->state == IOT_LIB_JUDGED && !moved)
+		known->state = IOT_LIB_CLASSIFIED;
+	if (known && known->state == IOT_LIB_CLASSIFIED && !moved)
 		return;
 	if (!known && bpf_map_update_elem(&iot_libs, &key, &pending, BPF_ANY))
 		iot_lost(IOT_LOSS_MAP_FULL, 0);

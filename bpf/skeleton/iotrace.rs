@@ -4057,7 +4057,7 @@ pub struct iot_lib_state(pub u32);
 #[allow(non_upper_case_globals)]
 impl iot_lib_state {
 pub const IOT_LIB_PENDING: Self = Self(1);
-pub const IOT_LIB_JUDGED: Self = Self(2);
+pub const IOT_LIB_CLASSIFIED: Self = Self(2);
 pub const IOT_LIB_PROBED: Self = Self(3);
 pub const IOT_LIB_REMEMBERED: Self = Self(4);
 }

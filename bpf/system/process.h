@@ -60,7 +60,7 @@ static __always_inline bool iot_adopt(struct task_struct *task, struct iot_targe
 }
 
 /* Asks for a look at all that a process has mapped already. */
-static __always_inline void iot_judge_all(struct task_struct *task)
+static __always_inline void iot_classify_all(struct task_struct *task)
 {
 	struct iot_map e = {.type = IOT_T_MAP, .tgid = iot_tgid_of(task), .time = bpf_ktime_get_ns()};
 	void *ring = iot_ring_of(IOT_C_LIFE);
@@ -94,7 +94,7 @@ int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 		    !iot_adopt(child, &new, IOT_NOT_KNOWN, true, BPF_ANY))
 			return 0;
 		iot_send_group((u64)child, new.process, group);
-		iot_judge_all(child);
+		iot_classify_all(child);
 		return 0;
 	}
 	new.armed = target->armed;
@@ -105,7 +105,7 @@ int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 	iot_begins(child, &new);
 	/* It has its parent's breakpoints, which run no program in it. One that shares the memory only executes a program. */
 	if (iot_scoped && new.armed && IOT_READ(child, mm) != IOT_READ(parent, mm))
-		iot_judge_all(child);
+		iot_classify_all(child);
 	/* the child has its parent's pending return probes, too */
 	if (t && (t->dead || t->switched)) {
 		struct iot_task *of_child = iot_new_task(child, &new);
@@ -151,7 +151,7 @@ int BPF_PROG(iot_moved, struct cgroup *cgroup, const char *path, struct task_str
 		iot_send_group((u64)task, target->process, group);
 	} else if (iot_member(task, group) && iot_adopt(task, &new, IOT_NOT_KNOWN, true, BPF_NOEXIST)) {
 		iot_send_group((u64)task, new.process, group);
-		iot_judge_all(task);
+		iot_classify_all(task);
 	}
 	return 0;
 }

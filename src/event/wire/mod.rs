@@ -48,7 +48,7 @@ pub enum WireError {
     Unknown(u8),
 }
 
-/// A target mapped an executable file that no one has judged yet.
+/// A target mapped an executable file that is not classified yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mapped {
     pub pid: u32,

@@ -1,4 +1,4 @@
-//! Judges the files that targets map: is one a library or program to probe, and is it the same as before?
+//! Classifies the files that targets map: is one a library or program to probe, and is it the same as before?
 
 use crate::catalog::Family;
 use crate::event::{FileKey, Written};

@@ -131,9 +131,9 @@ impl Engine {
         self.filters = filters;
     }
 
-    /// Judges every executable file that a process maps now, or as far as the library that was asked about, where that is found:
-    /// of other libraries it is asked for themselves. Sets the probes of those that have some. The inodes that are
-    /// settled; nothing where there is no such process.
+    /// Classifies every executable file that a process maps now, or as far as the library that was asked about, where
+    /// that is found: of other libraries it is asked for themselves. Sets the probes of those that have some. The inodes
+    /// that are settled; nothing where there is no such process.
     pub fn attach_process(&mut self, target: Target, asked: Option<Inode>, progs: &IotraceProgs<'_>) -> Vec<Inode> {
         let mut settled = Vec::new();
         if self.spares(target) {
@@ -174,7 +174,7 @@ impl Engine {
         true
     }
 
-    /// Judges a file that a process maps, or is about to, and sets its probes in the process.
+    /// Classifies a file that a process maps, or is about to, and sets its probes in the process.
     pub fn meet(&mut self, target: Target, seen: &Seen, progs: &IotraceProgs<'_>) {
         match self.classified.get_mut(&seen.inode()) {
             None => self.classify(target, seen, progs),

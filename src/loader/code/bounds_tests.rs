@@ -107,7 +107,7 @@ fn largest() -> Vec<PathBuf> {
 }
 
 #[test]
-fn the_largest_programs_and_libraries_are_judged() {
+fn the_largest_programs_and_libraries_are_classified() {
     let files = largest();
     assert!(files.len() == 12 && files[0].metadata().unwrap().len() > 50 << 20, "{files:?}");
     for path in files {

@@ -199,7 +199,8 @@ impl Session<'_> {
             // With it stands when the file was written, as the kernel side saw it. A table that had no room for it only
             // means that the file is asked about again.
             let each = self.engine.sets_in_each(Some((file.dev, file.ino)));
-            *state = if each { iot_lib_state::IOT_LIB_PROBED } else { iot_lib_state::IOT_LIB_JUDGED }.0.to_ne_bytes();
+            let new = if each { iot_lib_state::IOT_LIB_PROBED } else { iot_lib_state::IOT_LIB_CLASSIFIED };
+            *state = new.0.to_ne_bytes();
             let _ = libs.update(&key, &value, MapFlags::EXIST);
         }
     }

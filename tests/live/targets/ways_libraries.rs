@@ -36,7 +36,7 @@ fn creates_and_closes(data: &Data, dir: &Path, files: usize) {
 #[test]
 fn a_launched_program_that_loads_a_library_loses_no_call() {
     let work = live::scratch();
-    // A file that no tracer has seen, so that it is judged anew.
+    // A file that no tracer has seen, so that it is classified anew.
     let library = work.path().join("libhdf5.so");
     fs::copy(ways::wheel_library("h5py.libs"), &library).unwrap();
     let mut command = vec![PathBuf::from("env"), library_path("h5py.libs"), programs::build("late_h5")];

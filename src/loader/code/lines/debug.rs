@@ -82,7 +82,7 @@ pub(super) fn regions(file: &File<'_>, lines: &Lines) -> Result<Vec<Region>, No>
     while let Some(header) = units.next()? {
         found.unit(&dwarf, &dwarf.unit(header)?, lines)?;
     }
-    found.judged(lines)
+    found.into_regions(lines)
 }
 
 impl Found {
@@ -139,7 +139,7 @@ impl Found {
         Ok(())
     }
 
-    fn judged(self, lines: &Lines) -> Result<Vec<Region>, No> {
+    fn into_regions(self, lines: &Lines) -> Result<Vec<Region>, No> {
         let Lines { file, first, last } = lines;
         if !self.sources.iter().any(|path| Path::new(path).ends_with(file)) {
             let names = self.sources.iter().filter_map(|path| Path::new(path).file_name()?.to_str());
