@@ -371,7 +371,7 @@ mod tests {
             let call = Span { file_id: Some(id), dur_ns, ..span(1, n as u32, i64::from(n)) };
             rows.push(Row::Span(Box::new(call)));
             let role = if id % 7 == 0 { "lib" } else { "data" };
-            rows.push(Row::File(Box::new(File { role, ..File::nameless(id, FileKey::default()) })));
+            rows.push(Row::File(Box::new(File { role, ..File::placeholder(id, FileKey::default()) })));
         }
         let all = report(&mut rows, KEPT);
         assert_eq!((all.0, all.1, all.2.len()), (4530, None, TOP));

@@ -291,7 +291,7 @@ impl ResourceTracker {
             let path = ObjectPath { scope, location: self.object(location), name: &path, class };
             self.objects.open(&path, handle, seen.owner, made)
         } else if made {
-            self.objects.nameless(scope, class, handle, seen.owner)
+            self.objects.anonymous(scope, class, handle, seen.owner)
         } else {
             return; // which one it is, is not known
         };

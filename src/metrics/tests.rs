@@ -28,7 +28,7 @@ fn file(file_id: i32, fstype: &str, mount_id: Option<i32>) -> Row {
     Row::File(Box::new(File {
         fstype: Some(fstype.to_owned()),
         mount_id,
-        ..File::nameless(file_id, FileKey::default())
+        ..File::placeholder(file_id, FileKey::default())
     }))
 }
 
@@ -100,7 +100,7 @@ fn verdict(symbol: &str, status: &'static str) -> Row {
 }
 
 fn process(process_ix: i32, end_ns: Option<i64>) -> Row {
-    Row::Process(Box::new(Process { pid: process_ix, end_ns, ..Process::nameless(process_ix, 0) }))
+    Row::Process(Box::new(Process { pid: process_ix, end_ns, ..Process::placeholder(process_ix, 0) }))
 }
 
 const fn total(name: &'static str, t_ns: i64, value: f64) -> Row {

@@ -170,7 +170,7 @@ impl Files {
         self.last += 1;
         let id = self.last;
         self.asked += 1;
-        let row = File::nameless(id, key);
+        let row = File::placeholder(id, key);
         let state = FileState {
             row,
             path: None,

@@ -76,8 +76,8 @@ impl Objects {
         id
     }
 
-    /// An object that has no name yet.
-    pub fn nameless(&mut self, scope: Scope, class: &'static str, handle: i32, by: Owner) -> i32 {
+    /// An object that is made without a name, and may get one later.
+    pub fn anonymous(&mut self, scope: Scope, class: &'static str, handle: i32, by: Owner) -> i32 {
         let id = self.add(scope, class, Vec::new(), handle);
         if let Some(state) = self.state_mut(id) {
             state.known_to.push(by);

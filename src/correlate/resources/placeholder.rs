@@ -5,7 +5,7 @@ use crate::rows::{File, Process};
 
 impl File {
     /// One of which no more is known than that it is there.
-    pub fn nameless(file_id: i32, key: FileKey) -> Self {
+    pub fn placeholder(file_id: i32, key: FileKey) -> Self {
         Self {
             file_id,
             dev: i64::from(key.dev),
@@ -32,7 +32,7 @@ impl File {
 
 impl Process {
     /// One of which no more is known than that it is there. -1 stands for "not known" where the schema has no null.
-    pub const fn nameless(process_ix: i32, start_ns: i64) -> Self {
+    pub const fn placeholder(process_ix: i32, start_ns: i64) -> Self {
         Self {
             process_ix,
             pid: 0,

@@ -206,7 +206,7 @@ impl Processes {
     /// The process, made up from what is known when its own event was lost.
     fn known(&mut self, process: u32, start_ns: i64) -> &mut ProcessState {
         self.alive.entry(process).or_insert_with(|| ProcessState {
-            row: Process::nameless(process as i32, start_ns),
+            row: Process::placeholder(process as i32, start_ns),
             ranks: Ranks::default(),
             threads: Vec::new(),
             run: Run::default(),
@@ -246,9 +246,9 @@ impl Processes {
 
     /// The process as rows name it, when it ran this program (none: now).
     pub fn owned(&self, process: u32, program: Option<u32>) -> Owned {
-        let nameless = Owned { process_ix: process as i32, pid: 0, rank: None };
-        self.alive.get(&process).map_or(nameless, |known| {
-            let now = Owned { pid: known.row.pid, rank: known.row.rank, ..nameless };
+        let placeholder = Owned { process_ix: process as i32, pid: 0, rank: None };
+        self.alive.get(&process).map_or(placeholder, |known| {
+            let now = Owned { pid: known.row.pid, rank: known.row.rank, ..placeholder };
             known.ranks.owned(now, program)
         })
     }

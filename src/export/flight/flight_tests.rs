@@ -309,7 +309,7 @@ fn a_call_in_flight_is_on_the_last_file_that_has_its_path() {
         writer.push(Row::File(Box::new(File {
             path: Some("/f".to_owned()),
             unlinked,
-            ..File::nameless(file_id, key)
+            ..File::placeholder(file_id, key)
         })));
     }
     writer.push(file(30));

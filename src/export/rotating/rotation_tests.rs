@@ -52,7 +52,7 @@ pub(crate) fn process(process_ix: i32, end_ns: Option<i64>) -> Row {
         end_ns,
         cmdline,
         exit_code,
-        ..Process::nameless(process_ix, 0)
+        ..Process::placeholder(process_ix, 0)
     }))
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn thread(thread_ix: i32, process_ix: i32) -> Row {
 
 pub(crate) fn file(file_id: i32) -> Row {
     let key = FileKey { ino: file_id as u64, ..FileKey::default() };
-    Row::File(Box::new(File { path: Some(format!("/f{file_id}")), ..File::nameless(file_id, key) }))
+    Row::File(Box::new(File { path: Some(format!("/f{file_id}")), ..File::placeholder(file_id, key) }))
 }
 
 pub(crate) fn handle(

@@ -336,7 +336,7 @@ mod tests {
     fn processes_crash_by_some_signals() {
         let ended = |exit_code| {
             let exe = Some("/bin/app".to_owned());
-            let process = Process { pid: 7, end_ns: Some(9), exe, exit_code, ..Process::nameless(1, 0) };
+            let process = Process { pid: 7, end_ns: Some(9), exe, exit_code, ..Process::placeholder(1, 0) };
             found("crash", Row::Process(Box::new(process)))
         };
         assert_eq!(ended(Some(128 + 11)).unwrap(), "crash: SIGSEGV ended /bin/app (pid 7)");

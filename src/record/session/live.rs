@@ -434,7 +434,7 @@ mod tests {
         let current = state();
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let pid = child.id() as i32;
-        let mut process = Process::nameless(1, 0);
+        let mut process = Process::placeholder(1, 0);
         process.pid = pid;
         let began = process.clone();
         process.end_ns = Some(1);

@@ -18,7 +18,7 @@ impl Made {
     pub fn of(run_ms: i64, spans: impl IntoIterator<Item = Span>) -> Self {
         let mut rows: Vec<Row> = spans.into_iter().map(|span| Row::Span(Box::new(span))).collect();
         for thread in 0..9 {
-            let process = Process { process_ix: thread, pid: thread, ..Process::nameless(thread, 0) };
+            let process = Process { process_ix: thread, pid: thread, ..Process::placeholder(thread, 0) };
             rows.push(Row::Process(Box::new(process)));
         }
         let made = Self { rows, layers: vec![Layer::Syscall, Layer::Block] };
@@ -121,7 +121,7 @@ pub fn handle(id: i32, mode: i32) -> Row {
 }
 
 pub fn file(id: i32, mount_id: i32) -> Row {
-    let file = File::nameless(id, FileKey { dev: 1, ino: id as u64, generation: 0 });
+    let file = File::placeholder(id, FileKey { dev: 1, ino: id as u64, generation: 0 });
     Row::File(Box::new(File { mount_id: Some(mount_id), ..file }))
 }
 

@@ -32,7 +32,7 @@ impl Made {
 
     pub fn find(mut self, run_ms: i64) -> Findings {
         for thread in 0..9 {
-            let process = Process { process_ix: thread, pid: thread, ..Process::nameless(thread, 0) };
+            let process = Process { process_ix: thread, pid: thread, ..Process::placeholder(thread, 0) };
             self.rows.push(Row::Process(Box::new(process)));
         }
         let (mut groups, others) = match self.most {
@@ -146,7 +146,7 @@ pub fn handle(id: i32) -> Handle {
 }
 
 pub fn file(id: i32) -> File {
-    File::nameless(id, FileKey { dev: 1, ino: 1, generation: 0 })
+    File::placeholder(id, FileKey { dev: 1, ino: 1, generation: 0 })
 }
 
 pub fn mount(id: i32, fstype: &str, scope: &'static str) -> Mount {

@@ -41,7 +41,7 @@ pub fn covered(attached: &[Layer]) -> Vec<LayerCoverage> {
 
 /// What the rules find in these calls of a run of so many ms, of which the tracer took a share.
 fn find(spans: &[Span], run_ms: i64, tracing: f64, coverage: &[LayerCoverage]) -> Findings {
-    let process = |thread: i32| Process { process_ix: thread, pid: thread, ..Process::nameless(thread, 0) };
+    let process = |thread: i32| Process { process_ix: thread, pid: thread, ..Process::placeholder(thread, 0) };
     let mut rows: Vec<Row> = (0..9).map(|thread| Row::Process(Box::new(process(thread)))).collect();
     let mut collect = Collect::new(&mut rows).unwrap();
     let mut nesting = Nesting::default();

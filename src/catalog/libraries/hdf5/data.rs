@@ -3,8 +3,8 @@
 use crate::catalog::Src::{self, Arg, FromInner, InnerProduct, Int, Ret, Rounds};
 use crate::catalog::def::{Def, rows};
 use crate::catalog::libraries::hdf5::{
-    DATASETS, Effect, ListEffect, SpaceEffect, about, answer, close, dims, h5, inside, list, long_answer, nameless, on,
-    plain,
+    DATASETS, Effect, ListEffect, SpaceEffect, about, answer, close, dims, h5, inside, list, long_answer, on, plain,
+    unnamed,
 };
 use crate::catalog::role::{Data, Hdf5, InnerValue, Open};
 use crate::catalog::{Array, Count, Fails, Row, When};
@@ -123,7 +123,7 @@ pub(super) const ROWS: &[Row] = rows![
     //
     dataset(inside("H5Dcreate1", "dataset"), 4),
     dataset(inside("H5Dcreate2", "dataset"), 5),
-    dataset(nameless("H5Dcreate_anon", "dataset"), 3),
+    dataset(unnamed("H5Dcreate_anon", "dataset"), 3),
     opened(inside("H5Dopen1", "dataset")),
     opened(inside("H5Dopen2", "dataset")),
     close("H5Dclose"),
@@ -167,8 +167,8 @@ pub(super) const ROWS: &[Row] = rows![
     attribute_opened(inside("H5Aopen", "attribute")),
     attribute_opened(inside("H5Aopen_name", "attribute")),
     attribute_opened(by_name(inside("H5Aopen_by_name", "attribute"))),
-    attribute_opened(nameless("H5Aopen_by_idx", "attribute")),
-    attribute_opened(nameless("H5Aopen_idx", "attribute")),
+    attribute_opened(unnamed("H5Aopen_by_idx", "attribute")),
+    attribute_opened(unnamed("H5Aopen_idx", "attribute")),
     close("H5Aclose"),
     whole("H5Aread", Kind::Read, InnerProduct(0, 2)),
     whole("H5Awrite", Kind::Write, InnerProduct(0, 1)),

@@ -82,13 +82,13 @@ const fn list(symbol: &'static str, effect: ListEffect) -> Def<Hdf5> {
 const fn close(symbol: &'static str) -> Def<Close> {
     h5(symbol, Kind::Close).closes(Arg(0)).fails(Fails::NegativeInt)
 }
-/// `hid_t f(...)`: opens something without a name.
-const fn nameless(symbol: &'static str, class: &'static str) -> Def<Open> {
+/// `hid_t f(...)`: makes or opens something that no argument names.
+const fn unnamed(symbol: &'static str, class: &'static str) -> Def<Open> {
     h5(symbol, Kind::Open).opens(Ret).opened_in(Arg(0)).object(class)
 }
 /// `hid_t f(location, name, ...)`: opens something inside a file.
 const fn inside(symbol: &'static str, class: &'static str) -> Def<Open> {
-    nameless(symbol, class).path(1)
+    unnamed(symbol, class).path(1)
 }
 const fn dims(when: When, arg: u8, count: Count) -> Array {
     Array::longs(NUMBERS, when, arg, count)

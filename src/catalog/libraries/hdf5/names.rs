@@ -4,7 +4,7 @@ use crate::catalog::Src::{Arg, Ret, RetInt};
 use crate::catalog::def::{Def, rows};
 use crate::catalog::libraries::hdf5::data::opened;
 use crate::catalog::libraries::hdf5::{
-    ANY_CLASS, Effect, ListEffect, about, answer, close, h5, inside, list, long_answer, nameless, on, on_arg, plain,
+    ANY_CLASS, Effect, ListEffect, about, answer, close, h5, inside, list, long_answer, on, on_arg, plain, unnamed,
 };
 use crate::catalog::role::{Data, Hdf5, Open};
 use crate::catalog::{Fails, Row};
@@ -28,7 +28,7 @@ const fn made(row: Def<Open>) -> Def<Hdf5> {
 pub(super) const ROWS: &[Row] = rows![
     made(inside("H5Gcreate1", "group")),
     made(inside("H5Gcreate2", "group")),
-    made(nameless("H5Gcreate_anon", "group")),
+    made(unnamed("H5Gcreate_anon", "group")),
     inside("H5Gopen1", "group"),
     inside("H5Gopen2", "group"),
     close("H5Gclose"),
@@ -84,9 +84,9 @@ pub(super) const ROWS: &[Row] = rows![
     answer("H5Lvisit_by_name2"),
     //
     opened(inside("H5Oopen", ANY_CLASS)),
-    opened(nameless("H5Oopen_by_idx", ANY_CLASS)),
-    opened(nameless("H5Oopen_by_addr", ANY_CLASS)),
-    opened(nameless("H5Oopen_by_token", ANY_CLASS)),
+    opened(unnamed("H5Oopen_by_idx", ANY_CLASS)),
+    opened(unnamed("H5Oopen_by_addr", ANY_CLASS)),
+    opened(unnamed("H5Oopen_by_token", ANY_CLASS)),
     close("H5Oclose"),
     // `(object, location, name, ...)`.
     about("H5Olink").path(2).effect(Effect::Named { location: Arg(1) }).object(ANY_CLASS),
@@ -129,7 +129,7 @@ pub(super) const ROWS: &[Row] = rows![
     commit("H5Tcommit1"),
     commit("H5Tcommit2"),
     // `(location, type, ...)`.
-    made(nameless("H5Tcommit_anon", "type").handle(Arg(1)).fails(Fails::NegativeInt)),
+    made(unnamed("H5Tcommit_anon", "type").handle(Arg(1)).fails(Fails::NegativeInt)),
     inside("H5Topen1", "type"),
     inside("H5Topen2", "type"),
     close("H5Tclose"),
@@ -141,8 +141,8 @@ pub(super) const ROWS: &[Row] = rows![
     about("H5Rcreate_object"),
     about("H5Rcreate_region"),
     about("H5Rcreate_attr"),
-    opened(nameless("H5Rdereference1", ANY_CLASS)),
-    opened(nameless("H5Rdereference2", ANY_CLASS)),
+    opened(unnamed("H5Rdereference1", ANY_CLASS)),
+    opened(unnamed("H5Rdereference2", ANY_CLASS)),
     opened(reference("H5Ropen_object", ANY_CLASS)),
     reference("H5Ropen_attr", "attribute"),
     plain("H5Ropen_region", Kind::Meta).fails(Fails::Negative),
