@@ -322,8 +322,8 @@ enum iot_cookie {
 	IOT_COOKIE_LEADS = 61, /* it is a pointer */
 	IOT_COOKIE_BOTH = 62,  /* the second argument leads to another one */
 
-	/* A place in a function where ranges of its lines begin or end. */
-	IOT_COOKIE_PLACE = 63,
+	/* An edge: an instruction of a function where ranges of its lines begin or end. */
+	IOT_COOKIE_EDGE = 63,
 	IOT_COOKIE_BASE = 24,	/* the frame is found by the frame pointer; else by the stack pointer */
 	IOT_COOKIE_TAIL = 27,	/* a jump out of the function, in which those that end may go on */
 	IOT_COOKIE_STARTS = 26, /* the function starts: its ranges that are open at this place of the stack are over */

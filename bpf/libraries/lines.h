@@ -4,9 +4,9 @@
 #define IOT_LINES_H
 
 #define IOT_FRAME_WORDS 0x3ffff /* IOT_COOKIE_FRAME */
-#define IOT_PLACE_ROWS	8	/* IOT_COOKIE_ENDS, IOT_COOKIE_BEGINS */
+#define IOT_EDGE_ROWS	8	/* IOT_COOKIE_ENDS, IOT_COOKIE_BEGINS */
 
-/* Where the return address of the function stands that a place is in: as the stack pointer at its entry. */
+/* Where the return address of the function stands that an edge is in: as the stack pointer at its entry. */
 static __always_inline u64 iot_return_at(struct pt_regs *ctx, u64 cookie)
 {
 	u64 sp = PT_REGS_SP(ctx), fp = PT_REGS_FP(ctx);
@@ -34,7 +34,7 @@ static long iot_find_range_step(u64 i, struct iot_find *x)
 		return 1;
 	f = iot_frame_at(x->t, at);
 	nth = f->spec - (x->spec & 0xffff);
-	if (f->sp && iot_is_range(f, x->sp) && f->copy == x->copy && nth < IOT_PLACE_ROWS && x->spec >> 16 >> nth & 1)
+	if (f->sp && iot_is_range(f, x->sp) && f->copy == x->copy && nth < IOT_EDGE_ROWS && x->spec >> 16 >> nth & 1)
 		x->found = at + 1;
 	return 0;
 }
@@ -76,7 +76,7 @@ __noinline int iot_drop_ranges(struct iot_task *t, u64 sp, u64 now)
 {
 	if (!t)
 		return 0;
-	for (u32 i = 0; i < IOT_PLACE_ROWS; i++) {
+	for (u32 i = 0; i < IOT_EDGE_ROWS; i++) {
 		if (!t->depth || !iot_is_range(iot_frame_at(t, t->depth - 1), sp))
 			break;
 		iot_give_up(t, now);
@@ -92,7 +92,7 @@ __noinline int iot_range_begins(struct iot_task *t, u64 sp, u32 spec, u64 cookie
 
 	if (!t || !s)
 		return 0;
-	for (u32 i = 0; i < IOT_PLACE_ROWS; i++) {
+	for (u32 i = 0; i < IOT_EDGE_ROWS; i++) {
 		f = iot_frame_at(t, t->depth - 1 - i);
 		if (i >= t->depth || !iot_is_range(f, sp))
 			break;
@@ -109,8 +109,8 @@ __noinline int iot_range_begins(struct iot_task *t, u64 sp, u32 spec, u64 cookie
 	return 0;
 }
 
-/* A place in a function where ranges of its lines end and begin. */
-static __always_inline void iot_lib_place(struct pt_regs *ctx, u64 cookie)
+/* An edge: an instruction of a function where ranges of its lines end and begin. */
+static __always_inline void iot_lib_edge(struct pt_regs *ctx, u64 cookie)
 {
 	u32 spec = iot_cookie_row(cookie), begins = cookie >> IOT_COOKIE_BEGINS & 0xff;
 	u64 now = bpf_ktime_get_ns(), sp = iot_return_at(ctx, cookie);
@@ -134,7 +134,7 @@ static __always_inline void iot_lib_place(struct pt_regs *ctx, u64 cookie)
 	if (!begins)
 		return;
 	iot_hook_enters(t, spec, iot_fixed.entry);
-	for (u32 i = 0; i < IOT_PLACE_ROWS; i++)
+	for (u32 i = 0; i < IOT_EDGE_ROWS; i++)
 		if (begins >> i & 1)
 			iot_range_begins(t, sp, spec + i, cookie);
 }

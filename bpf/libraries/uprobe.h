@@ -10,8 +10,8 @@ static __always_inline int iot_lib_hit(struct pt_regs *ctx, u64 cookie)
 {
 	int unwanted = 1;
 
-	if (iot_cookie_has(cookie, IOT_COOKIE_PLACE)) {
-		iot_lib_place(ctx, cookie);
+	if (iot_cookie_has(cookie, IOT_COOKIE_EDGE)) {
+		iot_lib_edge(ctx, cookie);
 		return unwanted;
 	}
 	if (iot_cookie_has(cookie, IOT_COOKIE_FIELD)) {

@@ -7,19 +7,19 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::id_ranges::IdRanges;
 use super::node::{self, Job};
-use super::places::Places;
 use super::recorded::Recorded;
 use super::sums::Sums;
 
 /// Writes them into a new tree, made of a recorded run, and returns what their calls come to.
 pub fn generate(from: &Path, job: Job, tree: &Path) -> Result<Sums> {
     let run = Recorded::read(from)?;
-    let places = Places::new(&run, job.ranks as i32);
+    let ids = IdRanges::new(&run, job.ranks as i32);
     std::fs::create_dir(tree).with_context(|| format!("cannot make {}", tree.display()))?;
     let own = job.nodes.min(job.different.max(1));
-    let sums = each(0..own, |number| node::write((job, number), &run, &places, tree, None))?;
-    each(own..job.nodes, |number| node::write((job, number), &run, &places, tree, Some(number % own)))?;
+    let sums = each(0..own, |number| node::write((job, number), &run, &ids, tree, None))?;
+    each(own..job.nodes, |number| node::write((job, number), &run, &ids, tree, Some(number % own)))?;
     let mut all = Sums::default();
     (0..job.nodes).filter_map(|number| sums.get(&(number % own))).for_each(|sums| all.merge(sums));
     Ok(all)

@@ -3,8 +3,8 @@
 
 mod copied;
 mod generate;
+mod id_ranges;
 mod node;
-mod places;
 mod recorded;
 mod sums;
 

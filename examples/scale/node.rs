@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::copied;
-use super::places::{At, Kind, Places};
+use super::id_ranges::{At, IdRanges, Kind};
 use super::recorded::{Call, Recorded};
 use super::sums::Sums;
 
@@ -105,7 +105,7 @@ fn series(metrics: &[Metric]) -> Vec<Series> {
 struct Node<'a> {
     job: Job,
     run: &'a Recorded,
-    places: &'a Places,
+    ids: &'a IdRanges,
     number: u32,
     steps: i32,
     /// From one step to the next, and the time between the parts of a step, in ns.
@@ -114,11 +114,11 @@ struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    fn new(job: Job, run: &'a Recorded, places: &'a Places, number: u32) -> Self {
+    fn new(job: Job, run: &'a Recorded, ids: &'a IdRanges, number: u32) -> Self {
         let steps = job.steps(run);
         let period_ns = (job.seconds as i64 * SECOND_NS / i64::from(steps)).max(run.step_ns + SECOND_NS);
         let think_ns = (period_ns - run.step_ns) / run.chunks.max(1) as i64;
-        Self { job, run, places, number, steps, period_ns, think_ns }
+        Self { job, run, ids, number, steps, period_ns, think_ns }
     }
 }
 
@@ -127,11 +127,11 @@ impl<'a> Node<'a> {
 pub fn write(
     (job, number): (Job, u32),
     run: &Recorded,
-    places: &Places,
+    ids: &IdRanges,
     tree: &Path,
     calls_of: Option<u32>,
 ) -> Result<Sums> {
-    let node = Node::new(job, run, places, number);
+    let node = Node::new(job, run, ids, number);
     let host = Job::host(number);
     let path = tree.with_extension(&host);
     let mut writer =
@@ -233,15 +233,15 @@ impl Node<'_> {
         let some = |ns: Option<i64>| ns.map(shorter);
         let start_ns = call.root_ns + shorter(old.start_ns - call.root_ns);
         let end_ns = call.root_ns + shorter(old.end_ns() - call.root_ns);
-        let place = self.places;
+        let ids = self.ids;
         Span {
-            span_id: place.span(old.span_id, at),
-            parent_id: old.parent_id.map(|id| place.span(id, at)),
-            root_id: place.span(old.root_id, at),
-            async_id: old.async_id.map(|id| place.span(id, at)),
+            span_id: ids.span(old.span_id, at),
+            parent_id: old.parent_id.map(|id| ids.span(id, at)),
+            root_id: ids.span(old.root_id, at),
+            async_id: old.async_id.map(|id| ids.span(id, at)),
             // The same of all ranks, and of each step another one.
             coll_id: old.coll_id.map(|id| (mixed(&[id as u64, at.step as u64]) >> 11) as i64),
-            process_ix: place.id(Kind::Process, old.process_ix, at),
+            process_ix: ids.id(Kind::Process, old.process_ix, at),
             pid: self.pid(old.process_ix, old.pid, at),
             tid: self.pid(old.process_ix, old.tid, at),
             rank: old.rank.map(|_| self.rank(at)),
@@ -261,10 +261,10 @@ impl Node<'_> {
             devqueue_ns: some(old.devqueue_ns),
             device_ns: some(old.device_ns),
             remote_ns: some(old.remote_ns),
-            file_id: place.some(Kind::File, old.file_id, at),
-            handle_id: place.some(Kind::Handle, old.handle_id, at),
-            path_id: place.some(Kind::Path, old.path_id, at),
-            path2_id: place.some(Kind::Path, old.path2_id, at),
+            file_id: ids.some(Kind::File, old.file_id, at),
+            handle_id: ids.some(Kind::Handle, old.handle_id, at),
+            path_id: ids.some(Kind::Path, old.path_id, at),
+            path2_id: ids.some(Kind::Path, old.path2_id, at),
             ..old.clone()
         }
     }
@@ -294,7 +294,7 @@ impl Node<'_> {
 
     /// Every place at which there is one of what a recorded id names.
     fn everywhere(&self, kind: Kind, id: i32, owner: Option<usize>) -> impl Iterator<Item = At> {
-        let (by_rank, by_step) = self.places.is_multiplied(kind, id);
+        let (by_rank, by_step) = self.ids.is_multiplied(kind, id);
         let ranks = if by_rank { self.job.ranks as i32 } else { 1 };
         let steps = if by_step { self.steps } else { 1 };
         let sources = self.run.ranks.len();
@@ -314,8 +314,8 @@ impl Node<'_> {
             for at in self.everywhere(Kind::Thread, old.thread_ix, owner(old.process_ix)) {
                 let id = |id| self.pid(old.process_ix, id, at);
                 let thread = Thread {
-                    thread_ix: self.places.id(Kind::Thread, old.thread_ix, at),
-                    process_ix: self.places.id(Kind::Process, old.process_ix, at),
+                    thread_ix: self.ids.id(Kind::Thread, old.thread_ix, at),
+                    process_ix: self.ids.id(Kind::Process, old.process_ix, at),
                     pid: id(old.pid),
                     tid: id(old.tid),
                     ..old.clone()
@@ -334,7 +334,7 @@ impl Node<'_> {
     fn process(&self, old: &Process, at: At) -> Process {
         let is_rank = old.rank.is_some();
         Process {
-            process_ix: self.places.id(Kind::Process, old.process_ix, at),
+            process_ix: self.ids.id(Kind::Process, old.process_ix, at),
             pid: self.pid(old.process_ix, old.pid, at),
             end_ns: old.end_ns.map(|_| self.end_ns()),
             rank: old.rank.map(|_| self.rank(at)),
@@ -345,20 +345,20 @@ impl Node<'_> {
     }
 
     fn handle(&self, old: &Handle, at: At) -> Handle {
-        let places = self.places;
+        let ids = self.ids;
         let later_ns = i64::from(at.step) * self.period_ns;
         let all = old.comm_size == Some(self.run.ranks.len() as i32);
         let world = (self.job.nodes * self.job.ranks) as i32;
         Handle {
-            handle_id: places.id(Kind::Handle, old.handle_id, at),
-            parent_handle_id: places.some(Kind::Handle, old.parent_handle_id, at),
-            file_id: places.some(Kind::File, old.file_id, at),
-            process_ix: places.id(Kind::Process, old.process_ix, at),
+            handle_id: ids.id(Kind::Handle, old.handle_id, at),
+            parent_handle_id: ids.some(Kind::Handle, old.parent_handle_id, at),
+            file_id: ids.some(Kind::File, old.file_id, at),
+            process_ix: ids.id(Kind::Process, old.process_ix, at),
             pid: self.pid(old.process_ix, old.pid, at),
             comm_size: if all { Some(world) } else { old.comm_size },
             comm_ranks: if all { Some(format!("0-{}", world - 1)) } else { old.comm_ranks.clone() },
-            open_span_id: old.open_span_id.map(|id| places.span(id, at)),
-            close_span_id: old.close_span_id.map(|id| places.span(id, at)),
+            open_span_id: old.open_span_id.map(|id| ids.span(id, at)),
+            close_span_id: old.close_span_id.map(|id| ids.span(id, at)),
             start_ns: old.start_ns + later_ns,
             end_ns: old.end_ns.map(|ns| ns + later_ns),
             ..old.clone()
@@ -375,7 +375,7 @@ impl Node<'_> {
             for at in self.everywhere(Kind::File, old.file_id, owner) {
                 let renamed = |path: &Option<String>| path.as_ref().map(|path| self.path(path, owner, at));
                 let file = File {
-                    file_id: self.places.id(Kind::File, old.file_id, at),
+                    file_id: self.ids.id(Kind::File, old.file_id, at),
                     path: renamed(&old.path),
                     first_path: renamed(&old.first_path),
                     host_path: renamed(&old.host_path),
@@ -389,7 +389,7 @@ impl Node<'_> {
         for old in &run.file_paths {
             let owner = files.get(&old.file_id).copied();
             for at in self.everywhere(Kind::File, old.file_id, owner) {
-                let (file_id, path) = (self.places.id(Kind::File, old.file_id, at), self.path(&old.path, owner, at));
+                let (file_id, path) = (self.ids.id(Kind::File, old.file_id, at), self.path(&old.path, owner, at));
                 writer.push(Row::FilePath(FilePath { file_id, path, ..old.clone() }))?;
             }
         }
@@ -397,15 +397,15 @@ impl Node<'_> {
         for old in run.paths.values() {
             let owner = paths.get(&old.path_id).copied();
             for at in self.everywhere(Kind::Path, old.path_id, owner) {
-                let (path_id, path) = (self.places.id(Kind::Path, old.path_id, at), self.path(&old.path, owner, at));
+                let (path_id, path) = (self.ids.id(Kind::Path, old.path_id, at), self.path(&old.path, owner, at));
                 writer.push(Row::CallPath(CallPath { path_id, path }))?;
             }
         }
         for old in run.objects.values() {
             let (file_id, handle_id) = (old.file_id, old.handle_id);
             let at = At { rank: 0, step: self.steps - 1 };
-            let file_id = self.places.some(Kind::File, file_id, at);
-            let handle_id = self.places.some(Kind::Handle, handle_id, at);
+            let file_id = self.ids.some(Kind::File, file_id, at);
+            let handle_id = self.ids.some(Kind::Handle, handle_id, at);
             writer.push(Row::Object(Object { file_id, handle_id, ..old.clone() }))?;
         }
         Ok(())

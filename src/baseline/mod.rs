@@ -21,16 +21,16 @@ use crate::vocabulary::Layer;
 const FILE: &str = "baseline.json";
 /// Kinds of calls that a run is compared in at most, and file systems.
 const MOST_CELLS: usize = 4096;
-const MOST_PLACES: usize = 1024;
+const MOST_FILE_SYSTEMS: usize = 1024;
 /// Of the calls that came last, so many kinds are found without a look at all: a call is compared in some 20 ns.
 const RECENT: usize = 64;
 /// No class of size.
 const NO_SIZE: usize = usize::MAX;
 
 /// A file system: its type, and its device, source or mount.
-type Place = (String, String);
+type FileSystem = (String, String);
 
-/// Calls that are alike: layer, function, class of size, and number of the place of their file.
+/// Calls that are alike: layer, function, class of size, and number of the file system of their file.
 type Like = (Layer, &'static str, usize, u16);
 
 /// Calls of this run, and what is known of those before.
@@ -50,8 +50,8 @@ pub struct Baseline {
     /// Devices by mount.
     mounts: HashMap<i32, String>,
     /// By number; the first is that of calls on no known file.
-    places: Vec<Place>,
-    /// Places of files.
+    file_systems: Vec<FileSystem>,
+    /// File systems of files.
     files: FileKinds,
     /// Calls that found no room.
     left_out: u64,
@@ -77,7 +77,7 @@ impl Baseline {
             known: HashMap::default(),
             recent: [None; RECENT],
             mounts: HashMap::default(),
-            places: vec![Place::default()],
+            file_systems: vec![FileSystem::default()],
             files: FileKinds::default(),
             left_out: 0,
         }
@@ -103,14 +103,14 @@ impl Baseline {
 
     fn file(&mut self, file: &File) {
         let device = file.mount_id.and_then(|id| self.mounts.get(&id)).cloned().unwrap_or_default();
-        let place = (file.fstype.clone().unwrap_or_default(), device);
-        let known = self.places.iter().position(|known| *known == place);
+        let file_system = (file.fstype.clone().unwrap_or_default(), device);
+        let known = self.file_systems.iter().position(|known| *known == file_system);
         let number = known.unwrap_or_else(|| {
-            if self.places.len() >= MOST_PLACES {
+            if self.file_systems.len() >= MOST_FILE_SYSTEMS {
                 return 0;
             }
-            self.places.push(place);
-            self.places.len() - 1
+            self.file_systems.push(file_system);
+            self.file_systems.len() - 1
         });
         self.files.set(file.file_id, number);
     }
@@ -133,8 +133,8 @@ impl Baseline {
 
     /// The cell of a call, if it finds room.
     fn cell(&mut self, like: Like) -> Option<&mut Cell> {
-        let (_, op, size, place) = like;
-        let recent = ((op.as_ptr().addr() / 8) ^ size.wrapping_mul(7) ^ (usize::from(place) * 31)) % RECENT;
+        let (_, op, size, file_system) = like;
+        let recent = ((op.as_ptr().addr() / 8) ^ size.wrapping_mul(7) ^ (usize::from(file_system) * 31)) % RECENT;
         let at = match self.recent[recent] {
             Some((known, at)) if known == like => at,
             _ => {
@@ -151,7 +151,7 @@ impl Baseline {
         if at >= MOST_CELLS {
             return None;
         }
-        let earlier = self.earlier.get(&key(&like, &self.places)).and_then(store::Earlier::enough);
+        let earlier = self.earlier.get(&key(&like, &self.file_systems)).and_then(store::Earlier::enough);
         let usual = earlier.and_then(|(durations, mean)| Some((Limits::of(durations)?, mean)));
         self.cells.push(Cell { usual, seen: Seen::default() });
         self.known.insert(like, at);
@@ -183,8 +183,9 @@ impl Baseline {
     pub fn learn(&mut self, now_ns: i64) -> Result<()> {
         let mut cells = std::mem::take(&mut self.cells);
         self.recent = [None; RECENT];
-        let seen =
-            |(like, at): (Like, usize)| Some((key(&like, &self.places), std::mem::take(&mut cells.get_mut(at)?.seen)));
+        let seen = |(like, at): (Like, usize)| {
+            Some((key(&like, &self.file_systems), std::mem::take(&mut cells.get_mut(at)?.seen)))
+        };
         let run = std::mem::take(&mut self.known).into_iter().filter_map(seen).collect();
         self.earlier = Store::add(&self.path, run, now_ns)?;
         Ok(())
@@ -203,8 +204,8 @@ fn device(mount: &Mount) -> String {
     mount.device.as_ref().or(source).unwrap_or(&mount.path).clone()
 }
 
-fn key(&(layer, op, size, place): &Like, places: &[Place]) -> Key {
-    let (fs, device) = places.get(usize::from(place)).cloned().unwrap_or_default();
+fn key(&(layer, op, size, file_system): &Like, file_systems: &[FileSystem]) -> Key {
+    let (fs, device) = file_systems.get(usize::from(file_system)).cloned().unwrap_or_default();
     let size = CLASSES.get(size).map(|(_, name)| (*name).to_owned());
     Key { layer: layer.name().to_owned(), op: op.to_owned(), size, fs, device }
 }

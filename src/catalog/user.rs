@@ -79,22 +79,22 @@ const OBJECTS: &[&str] = &["dataset", "variable", "attribute", "group"];
 impl Catalog {
     /// Adds the rows of a catalog file, whose name is for messages.
     pub fn add_file(&mut self, name: &str, text: &str) -> Result<()> {
-        let place = Place { name, text };
-        let file: File = toml::from_str(text).map_err(|e| place.error(e.span(), e.message()))?;
+        let source = SourceText { name, text };
+        let file: File = toml::from_str(text).map_err(|e| source.error(e.span(), e.message()))?;
         if file.library.is_empty() {
             bail!("{name}: no [[library]] in it");
         }
-        file.library.into_iter().try_for_each(|library| place.library(library, self))
+        file.library.into_iter().try_for_each(|library| source.library(library, self))
     }
 }
 
 /// The text that is read, for messages.
-struct Place<'a> {
+struct SourceText<'a> {
     name: &'a str,
     text: &'a str,
 }
 
-impl Place<'_> {
+impl SourceText<'_> {
     fn error(&self, at: Option<Range<usize>>, what: impl Display) -> anyhow::Error {
         let line = at.and_then(|at| self.text.get(..at.start)).map(|before| before.matches('\n').count() + 1);
         line.map_or_else(|| anyhow!("{}: {what}", self.name), |line| anyhow!("{}:{line}: {what}", self.name))

@@ -149,8 +149,8 @@ impl Function {
                 (None, Some(_)) => "place",
                 (None, None) => "probe",
             }),
-            places: match &probe.places {
-                Some(places) => Some(places.len()),
+            places: match &probe.edges {
+                Some(edges) => Some(edges.len()),
                 None => probe.exit_points.as_ref().filter(|_| probe.field.is_none()).map(Vec::len),
             },
             reason: probe.slow_path.then(|| SLOW_PATH.to_owned()),

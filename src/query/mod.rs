@@ -26,7 +26,7 @@ use crate::query::group::Groups;
 use crate::query::options::{By, Format, Metric, Query, Scope};
 use crate::query::power::Table;
 use crate::query::requests::{Energy, Requests};
-use crate::query::select::{Places, Selection};
+use crate::query::select::{AncestorTracker, Selection};
 use crate::query::table::{Answer, List};
 use crate::rows::{AGGREGATE, DETAIL};
 use crate::usage::hint;
@@ -155,11 +155,11 @@ fn count(
     notes: &mut Vec<String>,
 ) -> Result<()> {
     if scope.calls {
-        let mut places = Places::default();
+        let mut tracker = AncestorTracker::default();
         source.spans(&mut |span| {
-            let place = places.of(span, selection);
+            let ancestors = tracker.of(span, selection);
             if span.flags & flag::SUMMED == 0
-                && let Some(group) = selection.span(span, place)
+                && let Some(group) = selection.span(span, ancestors)
             {
                 groups.span(span, selection.owner(span), group);
             }
@@ -214,10 +214,10 @@ fn links(
 fn list(source: &mut dyn Source, query: &Query, scope: Scope, selection: &mut Selection) -> Result<Answer> {
     let mut list = List::new(query.limit);
     if scope.calls {
-        let mut places = Places::default();
+        let mut tracker = AncestorTracker::default();
         source.spans(&mut |span| {
-            let place = places.of(span, selection);
-            if selection.span(span, place).is_some() {
+            let ancestors = tracker.of(span, selection);
+            if selection.span(span, ancestors).is_some() {
                 list.span(span, selection.owner(span));
             }
             Ok(())

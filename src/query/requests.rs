@@ -12,7 +12,7 @@ use crate::analysis::trace::source::Source;
 use crate::query::group::{Groups, Linked};
 use crate::query::options::{By, Query};
 use crate::query::power::{Disks, Table, Watts};
-use crate::query::select::{Places, Selection};
+use crate::query::select::{AncestorTracker, Selection};
 use crate::rows::{Block, DISCARD};
 use crate::vocabulary::{LAYERS, flag};
 
@@ -119,13 +119,13 @@ impl Requests {
 
     /// Gives the requests of all calls to the groups of the outermost matching calls around them, layer by layer.
     pub fn calls(&mut self, source: &mut dyn Source, selection: &Selection, groups: &mut Groups) -> Result<()> {
-        let mut places = Places::default();
+        let mut tracker = AncestorTracker::default();
         let mut calls = Nesting::<Around>::default();
         source.spans(&mut |span| {
-            let place = places.of(span, selection);
+            let ancestors = tracker.of(span, selection);
             let mut around = calls.above(span).unwrap_or_default();
             if span.flags & flag::SUMMED == 0
-                && let Some(group) = selection.span(span, place)
+                && let Some(group) = selection.span(span, ancestors)
             {
                 groups.span(span, selection.owner(span), group);
                 let number = groups.number(span.layer, group) as u32;

@@ -27,28 +27,28 @@ fn position(span: &Span) -> Position {
     (span.start_ns, span.span_id)
 }
 
-/// Where a call is made.
+/// Of the calls around a call, what a query may ask about.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Place {
+pub struct Ancestors {
     /// The innermost phase around it.
     phase: Option<i64>,
     /// Is a call of the function that is asked for around it?
     inside: bool,
 }
 
-/// Follows calls in the order of the dataset.
+/// Finds the calls around each call, in the order of the dataset.
 #[derive(Default)]
-pub struct Places(Nesting<bool>);
+pub struct AncestorTracker(Nesting<bool>);
 
-impl Places {
-    pub fn of(&mut self, span: &Span, selection: &Selection) -> Place {
+impl AncestorTracker {
+    pub fn of(&mut self, span: &Span, selection: &Selection) -> Ancestors {
         let wanted = selection.query.inside.as_deref();
         if wanted.is_none() && !selection.follows_phases() {
-            return Place::default();
+            return Ancestors::default();
         }
         let inside = self.0.above(span).unwrap_or(false);
         let phase = self.0.enter(span, inside || wanted == Some(span.op)).phase;
-        Place { phase, inside }
+        Ancestors { phase, inside }
     }
 }
 
@@ -131,9 +131,9 @@ impl<'a> Selection<'a> {
     ) -> Result<HashMap<Owner, (Position, Position)>> {
         let mut earliest = HashMap::<Owner, BinaryHeap<Position>>::default();
         let mut kept = 0_usize;
-        let mut places = Places::default();
+        let mut tracker = AncestorTracker::default();
         source.spans(&mut |span| {
-            if !self.fits(span, places.of(span, self)) {
+            if !self.fits(span, tracker.of(span, self)) {
                 return Ok(());
             }
             let calls = earliest.entry(self.owner(span)).or_default();
@@ -185,18 +185,18 @@ impl<'a> Selection<'a> {
     }
 
     /// Every condition but that of the number.
-    fn fits(&self, span: &Span, place: Place) -> bool {
+    fn fits(&self, span: &Span, ancestors: Ancestors) -> bool {
         let rank = self.rank(Some(span.process_ix), span.rank);
         let facts = Facts { rank, ..facts(span, self.path(span.file_id)) };
         self.in_time(span.start_ns)
             && self.query.filter.as_ref().is_none_or(|filter| filter.matches(&facts))
-            && self.query.phase.as_deref().is_none_or(|name| self.around(place.phase).any(|op| op == name))
-            && (self.query.inside.is_none() || place.inside)
+            && self.query.phase.as_deref().is_none_or(|name| self.around(ancestors.phase).any(|op| op == name))
+            && (self.query.inside.is_none() || ancestors.inside)
     }
 
     /// The group of a call; none where the query is not about it.
-    pub fn span(&self, span: &Span, place: Place) -> Option<Group> {
-        if !self.fits(span, place) {
+    pub fn span(&self, span: &Span, ancestors: Ancestors) -> Option<Group> {
+        if !self.fits(span, ancestors) {
             return None;
         }
         if let Some(numbered) = &self.numbered {
@@ -211,7 +211,7 @@ impl<'a> Selection<'a> {
             By::Rank => Group::Owner(self.owner(span)),
             By::File => Group::File(span.file_id),
             By::Op => Group::Op(span.op),
-            By::Phase => Group::Phase(self.around(place.phase).next()),
+            By::Phase => Group::Phase(self.around(ancestors.phase).next()),
             By::Time(width) => bin(span.start_ns, width),
         })
     }

@@ -10,9 +10,9 @@ use crate::analysis::trace::source::Source;
 use crate::rows::{Block, File, Mount};
 use crate::usage::{hint, list};
 
-/// A mount: the number of its device, and the names of that and of the disk that it is on.
+/// The device of a mount: its number, and the names of that and of the disk that it is on.
 #[derive(Debug, Clone, Default)]
-struct Place {
+struct MountedDevice {
     dev: i64,
     names: Vec<String>,
 }
@@ -26,7 +26,7 @@ pub struct Devices {
     busy: BTreeMap<i32, Busy>,
     /// The mount of a file, and the number of the device that has its data, if that is another one (overlayfs).
     files: HashMap<i32, (Option<i32>, Option<i64>)>,
-    mounts: BTreeMap<i32, Place>,
+    mounts: BTreeMap<i32, MountedDevice>,
     /// Numbers are those of one node.
     one_node: bool,
     pub requests: i64,
@@ -53,7 +53,7 @@ impl Devices {
     fn mount(&mut self, mount: &Mount) {
         let names = mount.device.iter().chain(&mount.disk);
         let names = names.map(|name| name.strip_prefix("/dev/").unwrap_or(name).to_owned()).collect();
-        self.mounts.insert(mount.mount_id, Place { dev: mount.dev, names });
+        self.mounts.insert(mount.mount_id, MountedDevice { dev: mount.dev, names });
     }
 
     fn file(&mut self, file: &File) {
@@ -75,7 +75,7 @@ impl Devices {
     /// # Errors
     /// Names those that there are.
     pub fn check(&self, name: &str) -> Result<()> {
-        let mounted = self.mounts.values().flat_map(|place| &place.names);
+        let mounted = self.mounts.values().flat_map(|mount| &mount.names);
         let known: BTreeSet<&str> = self.names.values().chain(mounted).map(String::as_str).collect();
         ensure!(
             known.contains(name),
@@ -94,25 +94,24 @@ impl Devices {
     pub fn has(&self, device: Option<&str>, file: Option<i32>) -> Option<bool> {
         let Some(device) = device else { return Some(true) };
         let only = self.names.values().all(|name| name == device);
-        let place = file.and_then(|file| self.place(file));
-        match place {
-            Some(place) => Some(place.names.iter().any(|name| name == device) || self.stands_on(place, device)),
+        match file.and_then(|file| self.mount_of(file)) {
+            Some(mount) => Some(mount.names.iter().any(|name| name == device) || self.stands_on(mount, device)),
             None => (only && !self.names.is_empty()).then_some(true),
         }
     }
 
-    fn place(&self, file: i32) -> Option<&Place> {
+    fn mount_of(&self, file: i32) -> Option<&MountedDevice> {
         let (mount, data) = self.files.get(&file)?;
         match data {
-            Some(dev) => self.mounts.values().find(|place| place.dev == *dev && !place.names.is_empty()),
+            Some(dev) => self.mounts.values().find(|mount| mount.dev == *dev && !mount.names.is_empty()),
             None => self.mounts.get(&(*mount)?),
         }
     }
 
     /// Does a mount's device hand its requests down to this one, over others or directly?
-    fn stands_on(&self, place: &Place, device: &str) -> bool {
+    fn stands_on(&self, mount: &MountedDevice, device: &str) -> bool {
         let mut reached: BTreeSet<i32> =
-            self.names.iter().filter(|(_, name)| place.names.contains(name)).map(|(dev, _)| *dev).collect();
+            self.names.iter().filter(|(_, name)| mount.names.contains(name)).map(|(dev, _)| *dev).collect();
         loop {
             let more: Vec<i32> = self.below.iter().filter(|(_, upper)| reached.contains(upper)).map(|b| b.0).collect();
             let before = reached.len();

@@ -14,8 +14,8 @@ pub const ALL: i32 = -1;
 
 /// The breakpoints of a probe, each with its cookie: the entry, and the exit points of a function without return probe.
 fn breakpoints(probe: &PlannedProbe) -> BTreeMap<u64, u64> {
-    if let Some(places) = &probe.places {
-        return places.iter().map(|place| (place.offset, probe.cookie_at(place))).collect();
+    if let Some(edges) = &probe.edges {
+        return edges.iter().map(|edge| (edge.offset, probe.cookie_at(edge))).collect();
     }
     let whole = probe.cookie();
     let mut points = BTreeMap::from([(probe.offset, whole)]);

@@ -50,17 +50,17 @@ pub struct PlannedProbe {
     /// It goes for a while where calls come too often.
     pub pauses: bool,
     /// Of lines of a function: where they begin and end.
-    pub places: Option<Vec<Place>>,
+    pub edges: Option<Vec<RangeEdge>>,
 }
 
-/// Where ranges of lines begin or end.
+/// An instruction at which ranges of lines begin or end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct RangeEdge {
     /// In the file, in bytes.
     pub offset: u64,
     /// The first of the rows that it is about.
     row: u16,
-    /// `IOT_COOKIE_PLACE` and what goes with it.
+    /// `IOT_COOKIE_EDGE` and what goes with it.
     bits: u64,
 }
 
@@ -109,7 +109,7 @@ impl PlannedProbe {
             messages: None,
             slow_path: row.slow_path.is_some(),
             pauses: row.pauses,
-            places: None,
+            edges: None,
         }
     }
 
@@ -123,9 +123,9 @@ impl PlannedProbe {
         variable as u64 | field | messages | u64::from(self.copy) << C::IOT_COOKIE_COPY.0 | u64::from(self.spec)
     }
 
-    /// The same at a place.
-    pub fn cookie_at(&self, place: &Place) -> u64 {
-        place.bits | u64::from(self.copy) << C::IOT_COOKIE_COPY.0 | u64::from(place.row)
+    /// The same at an edge of ranges.
+    pub fn cookie_at(&self, edge: &RangeEdge) -> u64 {
+        edge.bits | u64::from(self.copy) << C::IOT_COOKIE_COPY.0 | u64::from(edge.row)
     }
 
     /// The verdict once it was tried: how it was attached, or why the kernel refused.

@@ -5,10 +5,10 @@
 mod copied;
 #[path = "../../../examples/scale/generate.rs"]
 mod generate;
+#[path = "../../../examples/scale/id_ranges.rs"]
+mod id_ranges;
 #[path = "../../../examples/scale/node.rs"]
 mod node;
-#[path = "../../../examples/scale/places.rs"]
-mod places;
 #[path = "../../../examples/scale/recorded.rs"]
 mod recorded;
 #[path = "../../../examples/scale/sums.rs"]

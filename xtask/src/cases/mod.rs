@@ -71,7 +71,7 @@ pub fn run(tree: &Tree, wish: &Wish) -> Result<()> {
     let tables = format!("{}\n\n{}\n{}\n\n{times}", goals.text, table::FOUND, lines(table::found));
     println!("\n{tables}");
     if wish.names.is_empty() {
-        table::PLACE.write(&tables)?;
+        table::MARKER.write(&tables)?;
     }
     if goals.failed {
         bail!("the goals are not reached");

@@ -8,14 +8,14 @@ use super::findings;
 use super::list::{Case, Expect};
 use super::measure::Outcome;
 
-/// Where tables stand in a document.
-pub struct Place {
+/// A document, and the lines in it that tables stand between.
+pub struct Marker {
     pub path: &'static str,
     pub begin: &'static str,
     pub end: &'static str,
 }
 
-pub const PLACE: Place = Place {
+pub const MARKER: Marker = Marker {
     path: "docs/findings.md",
     begin: "<!-- cases: written by `cargo xtask cases` -->",
     end: "<!-- end of cases -->",
@@ -196,7 +196,7 @@ pub fn goals(tried: &[Tried]) -> Goals {
     Goals { text, failed: missing > MISSING || accused > 0 || not_run > 0 }
 }
 
-impl Place {
+impl Marker {
     /// Puts tables into the document.
     pub fn write(&self, tables: &str) -> Result<()> {
         let Self { path, begin, end } = self;
@@ -275,10 +275,10 @@ mod tests {
 
     #[test]
     fn tables_stand_between_the_marks() {
-        let Place { begin, end, .. } = PLACE;
+        let Marker { begin, end, .. } = MARKER;
         let text = format!("a\n{begin}\nold\n{end}\nb\n");
-        assert_eq!(PLACE.replaced(&text, "new").unwrap(), format!("a\n{begin}\n\nnew\n\n{end}\nb\n"));
-        assert!(PLACE.replaced("a", "new").is_none());
-        assert!(PLACE.replaced(include_str!("../../../docs/findings.md"), "new").is_some());
+        assert_eq!(MARKER.replaced(&text, "new").unwrap(), format!("a\n{begin}\n\nnew\n\n{end}\nb\n"));
+        assert!(MARKER.replaced("a", "new").is_none());
+        assert!(MARKER.replaced(include_str!("../../../docs/findings.md"), "new").is_some());
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::list::{Files, Run, Setting, at, plain};
 use super::measure::Measure;
-use super::table::{CLOSE, Place, median};
+use super::table::{CLOSE, Marker, median};
 use crate::Tree;
 
 /// What of it is run, and how.
@@ -25,7 +25,7 @@ pub struct Wish {
     names: Vec<String>,
 }
 
-const PLACE: Place = Place {
+const MARKER: Marker = Marker {
     path: "docs/acting.md",
     begin: "<!-- whatif: written by `cargo xtask whatif` -->",
     end: "<!-- end of whatif -->",
@@ -249,7 +249,7 @@ pub fn run(tree: &Tree, wish: &Wish) -> Result<()> {
     }
     let tables = format!("{}\n\n{HEAD}\n{}", summary(&all), lines.join("\n"));
     println!("\n{tables}");
-    if wish.names.is_empty() { PLACE.write(&tables) } else { Ok(()) }
+    if wish.names.is_empty() { MARKER.write(&tables) } else { Ok(()) }
 }
 
 /// How close all tries are.

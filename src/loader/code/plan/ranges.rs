@@ -7,14 +7,14 @@ use crate::loader::code::elf::Elf;
 use crate::loader::code::lines::{self, Point};
 use crate::loader::code::outline::Unread;
 use crate::loader::code::plan::sites::{No, unprobed};
-use crate::loader::code::plan::{Place, Plan, PlannedProbe, Planner};
+use crate::loader::code::plan::{Plan, PlannedProbe, Planner, RangeEdge};
 use crate::loader::code::prologue;
 use crate::skel::types::iot_cookie as C;
 
-/// Ranges that may begin and end at one place (`IOT_PLACE_ROWS`).
+/// Ranges that may begin and end at one edge (`IOT_EDGE_ROWS`).
 const ROWS: u16 = 8;
 
-/// What happens at a place.
+/// What happens at an edge.
 struct At {
     point: Point,
     begins: BTreeSet<u16>,
@@ -28,18 +28,18 @@ impl At {
     }
 
     /// Of rows that are no further apart than fit.
-    fn place(&self, first: u16) -> Place {
+    fn edge(&self, first: u16) -> RangeEdge {
         let row = self.rows().min().unwrap_or(first);
         let mask = |rows: &BTreeSet<u16>| rows.iter().fold(0, |bits: u64, of| bits | 1 << (of - row));
         let bit = |on: bool, bit: C| u64::from(on) << bit.0;
-        let bits = bit(true, C::IOT_COOKIE_PLACE)
+        let bits = bit(true, C::IOT_COOKIE_EDGE)
             | bit(self.point.frame.base, C::IOT_COOKIE_BASE)
             | bit(self.point.tail, C::IOT_COOKIE_TAIL)
             | bit(self.starts, C::IOT_COOKIE_STARTS)
             | u64::from(self.point.frame.words) << C::IOT_COOKIE_FRAME.0
             | mask(&self.ends) << C::IOT_COOKIE_ENDS.0
             | mask(&self.begins) << C::IOT_COOKIE_BEGINS.0;
-        Place { offset: self.point.offset, row, bits }
+        RangeEdge { offset: self.point.offset, row, bits }
     }
 }
 
@@ -58,10 +58,10 @@ impl Planner {
             Err(why) => return all_missing(plan, &wanted, &why.to_string()),
         };
         let taken: HashMap<u64, &str> = plan.probes.iter().map(|probe| (probe.offset, probe.symbol)).collect();
-        let mut places: BTreeMap<u64, At> = BTreeMap::new();
+        let mut edges: BTreeMap<u64, At> = BTreeMap::new();
         let mut probes = Vec::new();
         for (spec, lines) in wanted {
-            let refused = match self.lines(spec, &lines, &bytes, &taken, &mut places) {
+            let refused = match self.lines(spec, &lines, &bytes, &taken, &mut edges) {
                 Ok((probe, own)) => {
                     probes.push((probe, own));
                     continue;
@@ -75,22 +75,22 @@ impl Planner {
             let row = self.catalog().rows().get(usize::from(spec));
             plan.settled.extend(row.map(|row| unprobed(path, row, refused)));
         }
-        // Each place is set once, with the first of its ranges.
+        // Each edge is set once, with the first of its ranges.
         for (mut probe, own) in probes {
-            let mine = own.iter().filter_map(|at| Some(places.remove(at)?.place(probe.spec)));
-            probe.places = Some(mine.collect());
+            let mine = own.iter().filter_map(|at| Some(edges.remove(at)?.edge(probe.spec)));
+            probe.edges = Some(mine.collect());
             plan.probes.push(probe);
         }
     }
 
-    /// The probe of a range, and the addresses of its places, which are added to those of the others.
+    /// The probe of a range, and the addresses of its edges, which are added to those of the others.
     fn lines(
         &self,
         spec: u16,
         lines: &Lines,
         bytes: &[u8],
         taken: &HashMap<u64, &str>,
-        places: &mut BTreeMap<u64, At>,
+        edges: &mut BTreeMap<u64, At>,
     ) -> Result<(PlannedProbe, Vec<u64>), lines::No> {
         let points = lines::points(bytes, lines)?;
         let begins = || points.values().filter(|point| point.begins);
@@ -102,7 +102,7 @@ impl Planner {
             }
         }
         for (address, point) in &points {
-            let rows = places.get(address).into_iter().flat_map(At::rows);
+            let rows = edges.get(address).into_iter().flat_map(At::rows);
             if (point.begins || point.ends) && rows.into_iter().any(|row| row.abs_diff(spec) >= ROWS) {
                 return Err(lines::No::Refused(format!("more than {ROWS} ranges of lines begin or end at one place")));
             }
@@ -115,7 +115,7 @@ impl Planner {
         let probe = PlannedProbe { exit_points: Some(Vec::new()), ..probe };
         for (address, point) in &points {
             let new = || At { point: *point, begins: BTreeSet::new(), ends: BTreeSet::new(), starts: false };
-            let at = places.entry(*address).or_insert_with(new);
+            let at = edges.entry(*address).or_insert_with(new);
             at.starts |= point.starts;
             at.begins.extend(point.begins.then_some(spec));
             at.ends.extend(point.ends.then_some(spec));

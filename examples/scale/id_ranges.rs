@@ -19,7 +19,7 @@ const KINDS: usize = 5;
 
 /// Where the ids of one recorded id are: `base + rank * of_rank + step * of_step`.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct IdRange {
     base: i32,
     of_rank: i32,
     of_step: i32,
@@ -33,8 +33,8 @@ pub struct At {
 }
 
 /// The ids of all kinds.
-pub struct Places {
-    of: [Vec<Place>; KINDS],
+pub struct IdRanges {
+    of: [Vec<IdRange>; KINDS],
     repeated: Vec<Repeated>,
 }
 
@@ -58,12 +58,12 @@ fn get<T: Copy + Default>(table: &[T], id: i32) -> T {
 }
 
 /// Gives ids out, without gaps but for those that the recorded ranks differ in.
-fn places(ids: impl Iterator<Item = (i32, Times)>, ranks: i32) -> Vec<Place> {
+fn id_ranges(ids: impl Iterator<Item = (i32, Times)>, ranks: i32) -> Vec<IdRange> {
     let ids: Vec<(i32, Times)> = ids.collect();
     let mut found = Vec::new();
     let mut next = 1;
     for (id, _) in ids.iter().filter(|(_, times)| *times == Times::Once) {
-        put(&mut found, *id, Place { base: next, ..Place::default() });
+        put(&mut found, *id, IdRange { base: next, ..IdRange::default() });
         next += 1;
     }
     for by_step in [false, true] {
@@ -82,14 +82,14 @@ fn places(ids: impl Iterator<Item = (i32, Times)>, ranks: i32) -> Vec<Place> {
         let most = counts.values().copied().max().unwrap_or(0);
         for (id, number) in numbered {
             let of_step = if by_step { most * ranks } else { 0 };
-            put(&mut found, id, Place { base: next + number, of_rank: most, of_step });
+            put(&mut found, id, IdRange { base: next + number, of_rank: most, of_step });
         }
         next += most * ranks;
     }
     found
 }
 
-impl Places {
+impl IdRanges {
     pub fn new(run: &Recorded, ranks: i32) -> Self {
         let owner = |process: i32| run.rank_of.get(&process).copied();
         let by_rank = |owner: Option<usize>| owner.map_or(Times::Once, Times::Rank);
@@ -104,17 +104,17 @@ impl Places {
         run.repeated.iter().for_each(|(thread, of)| put(&mut repeated, *thread, *of));
         Self {
             of: [
-                places(run.processes.keys().map(|id| (*id, by_rank(owner(*id)))), ranks),
-                places(run.threads.values().map(|row| (row.thread_ix, by_rank(owner(row.process_ix)))), ranks),
-                places(run.files.keys().map(|id| (*id, by_rank(files.get(id).copied()))), ranks),
-                places(run.paths.keys().map(|id| (*id, by_rank(paths.get(id).copied()))), ranks),
-                places(run.handles.values().map(|row| (row.handle_id, handle(row))), ranks),
+                id_ranges(run.processes.keys().map(|id| (*id, by_rank(owner(*id)))), ranks),
+                id_ranges(run.threads.values().map(|row| (row.thread_ix, by_rank(owner(row.process_ix)))), ranks),
+                id_ranges(run.files.keys().map(|id| (*id, by_rank(files.get(id).copied()))), ranks),
+                id_ranges(run.paths.keys().map(|id| (*id, by_rank(paths.get(id).copied()))), ranks),
+                id_ranges(run.handles.values().map(|row| (row.handle_id, handle(row))), ranks),
             ],
             repeated,
         }
     }
 
-    fn place(&self, kind: Kind, id: i32) -> Place {
+    fn range(&self, kind: Kind, id: i32) -> IdRange {
         get(&self.of[kind as usize], id)
     }
 
@@ -123,7 +123,7 @@ impl Places {
         if id < 0 {
             return id;
         }
-        let Place { base, of_rank, of_step } = self.place(kind, id);
+        let IdRange { base, of_rank, of_step } = self.range(kind, id);
         base + at.rank * of_rank + at.step * of_step
     }
 
@@ -133,8 +133,8 @@ impl Places {
 
     /// Whether there is one of it for each rank, and whether for each step.
     pub fn is_multiplied(&self, kind: Kind, id: i32) -> (bool, bool) {
-        let place = self.place(kind, id);
-        (place.of_rank > 0, place.of_step > 0)
+        let range = self.range(kind, id);
+        (range.of_rank > 0, range.of_step > 0)
     }
 
     pub fn span(&self, id: i64, at: At) -> i64 {
