@@ -97,8 +97,8 @@ impl Source<'_> {
     }
 }
 
-/// An argument that the file gives.
-struct Given {
+/// An option that the file sets, and the argument that it is.
+struct ConfigOption {
     key: String,
     value: String,
     at: Range<usize>,
@@ -114,7 +114,7 @@ struct Options<'a> {
 }
 
 impl Options<'_> {
-    fn read(&self) -> Result<Vec<Given>, String> {
+    fn read(&self) -> Result<Vec<ConfigOption>, String> {
         let table = DeTable::parse(self.file.text).map_err(|e| self.file.error(e.span(), e.message()))?;
         let mut given = Vec::new();
         for (key, value) in table.get_ref() {
@@ -159,7 +159,7 @@ impl Options<'_> {
     }
 
     /// What the value of a key is as arguments.
-    fn arguments(&self, arg: &Arg, key: &str, value: &Spanned<DeValue>) -> Result<Vec<Given>, String> {
+    fn arguments(&self, arg: &Arg, key: &str, value: &Spanned<DeValue>) -> Result<Vec<ConfigOption>, String> {
         let wrong =
             |at: Range<usize>, expected: &str| Err(self.file.error(Some(at), format!("{key}: expected {expected}")));
         let at = value.span();
@@ -168,7 +168,7 @@ impl Options<'_> {
                 if !on {
                     return Ok(Vec::new());
                 }
-                Ok(vec![Given { key: key.to_owned(), value: String::new(), at, argument: format!("--{key}") }])
+                Ok(vec![ConfigOption { key: key.to_owned(), value: String::new(), at, argument: format!("--{key}") }])
             }
             (ArgAction::SetTrue, _) => wrong(at, "true or false"),
             (ArgAction::Append, DeValue::Array(list)) => {
@@ -178,7 +178,7 @@ impl Options<'_> {
         }
     }
 
-    fn argument(&self, arg: &Arg, key: &str, value: &Spanned<DeValue>) -> Result<Given, String> {
+    fn argument(&self, arg: &Arg, key: &str, value: &Spanned<DeValue>) -> Result<ConfigOption, String> {
         let what = || arg.get_value_names().and_then(|names| names.first()).map_or("VALUE", |name| name.as_str());
         let text = match value.get_ref() {
             DeValue::String(text) => Some(text.to_string()),
@@ -194,11 +194,11 @@ impl Options<'_> {
         let value_at = value.span();
         let text = text.ok_or_else(|| self.file.error(Some(value_at.clone()), expected()))?;
         let argument = format!("--{key}={text}");
-        Ok(Given { key: key.to_owned(), value: text, at: value_at, argument })
+        Ok(ConfigOption { key: key.to_owned(), value: text, at: value_at, argument })
     }
 
     /// Adds the line in the file to an error about an option of the file.
-    fn explain(&self, error: clap::Error, given: &[Given]) -> Wrong {
+    fn explain(&self, error: clap::Error, given: &[ConfigOption]) -> Wrong {
         let text = |kind| match error.get(kind) {
             Some(ContextValue::String(text)) => text.as_str(),
             _ => "",

@@ -11,9 +11,9 @@ pub struct InFlight {
     pub operations: Vec<Operation>,
 }
 
-/// An operation and the thread that waits for it.
+/// What kind of operation it is, and so what waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum OperationKind {
     /// Calls of a thread, inside each other.
     Calls,
     /// A request of `io_uring` or libaio.
@@ -25,7 +25,7 @@ pub enum What {
 /// One call or request in flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    pub what: What,
+    pub kind: OperationKind,
     /// As it is in the dataset, or will be: `span_id` of the innermost call, `req_id` of a request. The same in every dump.
     pub id: i64,
     /// Of the outermost call that is no phase.
@@ -132,10 +132,10 @@ impl Operation {
         if let Some(rank) = self.rank {
             out += &format!(" rank {rank}");
         }
-        out += match self.what {
-            What::Calls => "\n",
-            What::Asynchronous => ", submitted\n",
-            What::Request => ", in the device\n",
+        out += match self.kind {
+            OperationKind::Calls => "\n",
+            OperationKind::Asynchronous => ", submitted\n",
+            OperationKind::Request => ", in the device\n",
         };
         for (depth, call) in self.calls.iter().enumerate() {
             out += &format!("            {:indent$}{} {}", "", call.layer, escape(&call.op), indent = depth * 2);
@@ -180,7 +180,7 @@ mod tests {
             line,
         };
         Operation {
-            what: What::Calls,
+            kind: OperationKind::Calls,
             id,
             start_ns,
             age_ns: 5_000_000_000 - start_ns,

@@ -11,7 +11,7 @@ impl Correlator {
     pub(super) fn event(&mut self, event: Event, out: &mut Vec<Row>) {
         let t_ns = self.since_t0(event.time());
         match event {
-            Event::Call(_) | Event::Kept(_) => {}
+            Event::Call(_) | Event::Deferred(_) => {}
             Event::Enter(enter) => self.enter(enter, out),
             Event::Operation(operation) => self.operation(&operation, out),
             Event::Text { thread, seq, what, bytes, root, cut, operation, .. } => {

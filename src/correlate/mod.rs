@@ -273,7 +273,7 @@ impl Correlator {
         let mut order = std::mem::take(&mut self.order);
         order.release(watermark, |event, late| match event {
             Event::Call(call) => self.call(call, None, late, out),
-            Event::Kept(kept) => self.call(&kept.call, Some(kept), late, out),
+            Event::Deferred(deferred) => self.call(&deferred.call, Some(deferred), late, out),
             other => self.event(std::mem::replace(other, TAKEN), out),
         });
         self.order = order;

@@ -22,7 +22,7 @@ use crate::correlate::resources::files::Files;
 use crate::correlate::resources::processes::{Owned, Owner, ThreadState};
 use crate::correlate::seen::{Found, Seen};
 use crate::correlate::tracker::ResourceTracker;
-use crate::event::{Cached, Call, Kept, Measured, Operation, Wanted};
+use crate::event::{Cached, Call, DeferredCall, Measured, Operation, Wanted};
 use crate::rows::{Row, Span, span_id};
 use crate::vocabulary::{Kind, Layer, flag};
 
@@ -33,7 +33,7 @@ const SUBMIT: [&str; 2] = ["io_uring_enter", "io_submit"];
 struct Taken<'a> {
     call: &'a Call,
     /// It is in the sums.
-    kept: Option<&'a Kept>,
+    deferred: Option<&'a DeferredCall>,
     /// What is around it is written.
     late: bool,
     /// Row of the catalog, and which copy of the library.
@@ -58,13 +58,13 @@ impl Taken<'_> {
 
     /// What it changed was changed again since: it only asks.
     fn past(&self) -> bool {
-        self.kept.is_some_and(Kept::past)
+        self.deferred.is_some_and(DeferredCall::past)
     }
 }
 
 impl Correlator {
-    /// A call is over; `kept`: it is in the sums.
-    pub(super) fn call(&mut self, call: &Call, kept: Option<&Kept>, late: bool, out: &mut Vec<Row>) {
+    /// A call is over; `deferred`: it is in the sums.
+    pub(super) fn call(&mut self, call: &Call, deferred: Option<&DeferredCall>, late: bool, out: &mut Vec<Row>) {
         let Some((row, copy)) = self.row_of(call.spec) else {
             self.losses.add("spec_unknown", None, 1);
             return;
@@ -78,7 +78,7 @@ impl Correlator {
             self.close_phases(call.thread, call.seq, call.depth, out);
         }
         let dur_ns = i64::try_from(call.dur).unwrap_or(i64::MAX);
-        let taken = Taken { call, kept, late, row, copy, start_ns: self.since_t0(call.start), dur_ns };
+        let taken = Taken { call, deferred, late, row, copy, start_ns: self.since_t0(call.start), dur_ns };
         let (node, from) = self.made(&taken, out);
         self.answered(&taken, &node, out);
         self.link(&taken, node, from, out);
@@ -87,7 +87,7 @@ impl Correlator {
     /// The row of a call, from what it is about and what it waited for, and the first of the completed calls of its thread
     /// that ran inside it.
     fn made(&mut self, taken: &Taken<'_>, out: &mut Vec<Row>) -> (Node, usize) {
-        let Taken { call, kept, late, row, start_ns, dur_ns, .. } = *taken;
+        let Taken { call, deferred, late, row, start_ns, dur_ns, .. } = *taken;
         let spec = &self.specs[row];
         let thread = self.processes.threads.entry(call.thread).or_insert_with(|| ThreadState::unknown(call.thread));
         let from = if late { thread.stack.len() } else { thread.stack.inside(call.seq, start_ns) };
@@ -118,7 +118,7 @@ impl Correlator {
         }
         let caller = Caller { rank: thread.rank, run: &thread.run };
         // Their order distinguishes them, and it is not known where some are only summed up.
-        let coll_id = match kept {
+        let coll_id = match deferred {
             None => self.collectives.call(&seen, found.handle, &self.resources.handles, &caller),
             Some(_) => None,
         };
@@ -139,7 +139,7 @@ impl Correlator {
             wrote(&mut self.blocks, &self.resources.files, (spec, call), (found.file, columns.bytes), call.seq);
         }
         let cached = thread.cached.take().filter(|(seq, _)| *seq == call.seq).map(|(_, cached)| cached);
-        let cached = kept.map(|k| k.cached).or(cached);
+        let cached = deferred.map(|k| k.cached).or(cached);
         let cache = cache::columns(self.measured, spec, call, columns.bytes, cached);
         let on = (&mut self.blocks, &self.resources.files, self.measured);
         let waits = waited(on, (spec, taken), found.file, cached, out);
@@ -151,11 +151,11 @@ impl Correlator {
         (span.miss_bytes, span.ahead_bytes) = (cache.miss, cache.ahead);
         (span.async_id, span.coll_id) = (effect.id.or(first), coll_id);
         span.probe_ns = Some(i64::try_from(call.probe).unwrap_or(i64::MAX).min(dur_ns));
-        span.flags |= flags(&span, cut, kept.is_some(), &effect);
+        span.flags |= flags(&span, cut, deferred.is_some(), &effect);
         let inner = thread.inner.take().filter(|(seq, _)| *seq == call.seq).map(|(_, inner)| inner);
         let node = Node {
             opened: found.opened,
-            inner: kept.map(|kept| i64::try_from(kept.inner).unwrap_or(i64::MAX)).or(inner),
+            inner: deferred.map(|deferred| i64::try_from(deferred.inner).unwrap_or(i64::MAX)).or(inner),
             wanted: call.wanted != Wanted::No,
             whole: call.wanted == Wanted::Whole,
             ..Node::new(span, (call.seq, row as u16, call.depth))
@@ -185,7 +185,7 @@ impl Correlator {
 
     /// Puts a call where it waits for those around it, and writes those for which nothing is open any more.
     fn link(&mut self, taken: &Taken<'_>, mut node: Node, from: usize, out: &mut Vec<Row>) {
-        let Taken { call, kept, late, row, .. } = *taken;
+        let Taken { call, deferred, late, row, .. } = *taken;
         let Some(thread) = self.processes.threads.get_mut(&call.thread) else { return };
         if thread.phases.innermost().is_some_and(|open| open.enter.seq == call.seq) {
             thread.texts.clear();
@@ -201,7 +201,7 @@ impl Correlator {
             return;
         }
         let outermost = usize::from(call.depth) == thread.phases.len();
-        if kept.is_some() && !outermost {
+        if deferred.is_some() && !outermost {
             thread.stack.insert(node);
         } else if !thread.stack.push(node, from) {
             self.losses.add("overlap", Some(self.specs[row].layer), 1);
@@ -362,7 +362,7 @@ fn handle_changed(sums: Option<&mut Sums>, resources: &ResourceTracker, seen: &S
 
 /// Calls of MPI whose probes may be paused, and those of I/O libraries by which the others are estimated.
 fn communicated(paused: &mut Paused, spec: &catalog::Row, taken: &Taken<'_>, process: Option<Owned>) {
-    if spec.pauses && taken.kept.is_none() {
+    if spec.pauses && taken.deferred.is_none() {
         paused.call(process, taken.row as u16);
     } else if spec.layer.is_io_library() {
         paused.outer(process, taken.call.start);

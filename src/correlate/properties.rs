@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::catalog::{self, Async};
 use crate::correlate::testing::{call, key, spec};
 use crate::correlate::{Config, Correlator};
-use crate::event::{Cached, Call, Enter, Event, Kept, Wanted};
+use crate::event::{Cached, Call, DeferredCall, Enter, Event, Wanted};
 use crate::rows::{Row, SEQ_BITS, Span, span_id};
 use crate::vocabulary::{Kind, Layer, flag};
 use std::sync::LazyLock;
@@ -219,7 +219,8 @@ proptest! {
                 return Event::Call(*call);
             }
             let outermost = outermost(call);
-            Event::Kept(Box::new(Kept { call: *call, sent: outermost.start + outermost.dur, inner: inner(call), cached }))
+            let sent = outermost.start + outermost.dur;
+            Event::Deferred(Box::new(DeferredCall { call: *call, sent, inner: inner(call), cached }))
         }).collect();
         let config = || Config { specs: specs(), aggregate: true, ..Config::default() };
         let got = spans(&run_with(&events, &shuffle, batch, config()));

@@ -74,7 +74,7 @@ pub enum Wanted {
 
 /// Aggregate mode: a call that is in the sums. It is sent when it is known that it is wanted, or holds calls that are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kept {
+pub struct DeferredCall {
     pub call: Call,
     /// When it was sent: not before the calls inside it.
     pub sent: u64,
@@ -83,7 +83,7 @@ pub struct Kept {
     pub cached: Cached,
 }
 
-impl Kept {
+impl DeferredCall {
     /// It ended a while before it was sent.
     pub const fn past(&self) -> bool {
         self.sent > self.call.start.saturating_add(self.call.dur)
@@ -303,13 +303,13 @@ pub struct Message {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exchange {
     /// The server has read a request.
-    Asked(Asked),
+    Request(RpcRequest),
     /// The server replies.
-    Replied(Replied),
+    Reply(RpcReply),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct RpcRequest {
     /// As [`crate::catalog::kernel::fuse`] has them.
     pub operation: u32,
     /// The file system that is served.
@@ -321,7 +321,7 @@ pub struct Asked {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Replied {
+pub struct RpcReply {
     /// 0: success.
     pub errno: i16,
     /// Bytes behind the header.
@@ -371,7 +371,7 @@ pub enum Event {
     /// A call ended.
     Call(Call),
     /// A call that is in the sums ended a while ago.
-    Kept(Box<Kept>),
+    Deferred(Box<DeferredCall>),
     /// A phase began.
     Enter(Enter),
     /// An operation is over.
@@ -466,7 +466,7 @@ impl Event {
             | Self::Resumed { time }
             | Self::Bio(time, _) => *time,
             Self::Operation(o) => o.seen,
-            Self::Kept(k) => k.sent,
+            Self::Deferred(d) => d.sent,
             Self::Dirty(d) => d.time,
             Self::Request(r) => r.known_at(),
             Self::Message(m) => m.time,

@@ -14,7 +14,7 @@ pub use dataset::described::Forgotten;
 pub use dataset::table::{Column, Encoding, SCHEMA, Table, schema};
 pub use dataset::tables::TABLES;
 pub use dataset::{DatasetWriter, Finished, Options};
-pub use files::directory::{Directory, Whereabouts, make_shared};
+pub use files::directory::{Directory, TrackedDirectory, make_shared};
 pub use files::file::{as_invoking_user, create_file, create_new_file, give_to_caller};
 pub use flight::{FlightWriter, Length, Why};
 pub use reading::guarded::decoding;

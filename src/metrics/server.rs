@@ -228,14 +228,14 @@ struct Request {
 }
 
 /// A request, or the status of the answer to what is none.
-type Asked = Result<Request, &'static str>;
+type ParsedRequest = Result<Request, &'static str>;
 
 const BAD: &str = "400 Bad Request";
 const LATE: &str = "408 Request Timeout";
 const LARGE: &str = "431 Request Header Fields Too Large";
 
 /// `None` while there is more to come.
-fn parse(bytes: &[u8]) -> Option<Asked> {
+fn parse(bytes: &[u8]) -> Option<ParsedRequest> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(bytes) {
@@ -252,7 +252,7 @@ fn parse(bytes: &[u8]) -> Option<Asked> {
     Some(Ok(Request { method: method.to_owned(), path, accept: accept.join(",") }))
 }
 
-fn head(client: &mut TcpStream) -> io::Result<Asked> {
+fn head(client: &mut TcpStream) -> io::Result<ParsedRequest> {
     let until = Instant::now() + LIMIT;
     let (mut bytes, mut part) = (Vec::new(), [0; HEAD]);
     loop {

@@ -11,8 +11,8 @@ use crate::analysis::trace::source::Source;
 use crate::query::group::{Group, Owner};
 use crate::query::options::{By, Query};
 use crate::rows::{Block, FileRollup, Span};
-use crate::summary::facts;
-use crate::summary::filter::{Facts, Filter};
+use crate::summary::fields;
+use crate::summary::filter::{CallFields, Filter};
 use crate::vocabulary::{Kind, Layer};
 
 /// Calls of phases that are remembered.
@@ -187,9 +187,9 @@ impl<'a> Selection<'a> {
     /// Every condition but that of the number.
     fn fits(&self, span: &Span, ancestors: Ancestors) -> bool {
         let rank = self.rank(Some(span.process_ix), span.rank);
-        let facts = Facts { rank, ..facts(span, self.path(span.file_id)) };
+        let fields = CallFields { rank, ..fields(span, self.path(span.file_id)) };
         self.in_time(span.start_ns)
-            && self.query.filter.as_ref().is_none_or(|filter| filter.matches(&facts))
+            && self.query.filter.as_ref().is_none_or(|filter| filter.matches(&fields))
             && self.query.phase.as_deref().is_none_or(|name| self.around(ancestors.phase).any(|op| op == name))
             && (self.query.inside.is_none() || ancestors.inside)
     }
@@ -224,7 +224,7 @@ impl<'a> Selection<'a> {
         if !(of_device || is_topmost(block)) || !self.is_on_device(block) || !self.in_time(block.issue_ns) {
             return None;
         }
-        let facts = Facts {
+        let fields = CallFields {
             layer: Layer::Block,
             op: block.op,
             kind,
@@ -238,7 +238,7 @@ impl<'a> Selection<'a> {
             bytes: Some(figures.bytes()),
             errno: i16::from(request_failed(block)),
         };
-        if self.query.filter.as_ref().is_some_and(|filter| !filter.matches(&facts)) {
+        if self.query.filter.as_ref().is_some_and(|filter| !filter.matches(&fields)) {
             return None;
         }
         let group = match self.query.by {
@@ -277,7 +277,7 @@ impl<'a> Selection<'a> {
 
     /// The group of calls that were summed up.
     pub fn sums(&mut self, row: &FileRollup) -> Option<Group> {
-        let facts = Facts {
+        let fields = CallFields {
             layer: row.layer,
             op: row.op,
             kind: row.kind,
@@ -291,7 +291,7 @@ impl<'a> Selection<'a> {
             bytes: None,
             errno: 0,
         };
-        if self.query.filter.as_ref().is_some_and(|filter| !filter.matches(&facts)) {
+        if self.query.filter.as_ref().is_some_and(|filter| !filter.matches(&fields)) {
             return None;
         }
         let of_device = self.query.by == By::Device || self.query.device.is_some();

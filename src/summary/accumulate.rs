@@ -13,7 +13,7 @@ use crate::hist::bucket_of;
 use crate::rows::{DISCARD, FileRollup, Hist, PARTS, Rollup, Row, Span};
 use crate::summary::bins::{Bins, Merge as _, Rate};
 use crate::summary::dims::Dims;
-use crate::summary::filter::{Facts, Filter};
+use crate::summary::filter::{CallFields, Filter};
 use crate::summary::sums::disks::Disks;
 use crate::summary::sums::files::FileTable;
 use crate::summary::sums::procs::ProcessTable;
@@ -312,7 +312,7 @@ impl Summary {
     fn wanted(&self, span: &Span) -> bool {
         let Some(filter) = &self.filter else { return true };
         let path = span.file_id.and_then(|id| self.dims.files.get(&id)).map(|f| &*f.path);
-        filter.matches(&facts(span, path))
+        filter.matches(&fields(span, path))
     }
 
     fn span(&mut self, span: &Span) {
@@ -406,7 +406,7 @@ impl Summary {
     fn file_rollup(&mut self, row: &FileRollup) {
         let wanted = self.filter.as_ref().is_none_or(|filter| {
             let path = row.file_id.and_then(|id| self.dims.files.get(&id)).map(|f| &*f.path);
-            filter.is_of_sums() && filter.matches(&facts_of_sums(row, path))
+            filter.is_of_sums() && filter.matches(&fields_of_sums(row, path))
         });
         // Calls of demoted functions are nowhere else.
         let only_here = self.from == From::Spans && row.calls_error.is_some();
@@ -466,10 +466,10 @@ impl Condition for Filter {
         self.text()
     }
     fn holds(&self, span: &Span, path: Option<&str>) -> bool {
-        self.matches(&facts(span, path))
+        self.matches(&fields(span, path))
     }
     fn holds_of_sums(&self, row: &FileRollup, path: Option<&str>) -> bool {
-        self.matches(&facts_of_sums(row, path))
+        self.matches(&fields_of_sums(row, path))
     }
     fn is_of_sums(&self) -> bool {
         self.is_of_sums()
@@ -480,8 +480,8 @@ impl Condition for Filter {
 }
 
 /// What a filter on layers, functions, files and processes looks at.
-fn facts_of_sums<'a>(row: &FileRollup, path: Option<&'a str>) -> Facts<'a> {
-    Facts {
+fn fields_of_sums<'a>(row: &FileRollup, path: Option<&'a str>) -> CallFields<'a> {
+    CallFields {
         layer: row.layer,
         op: row.op,
         kind: row.kind,
@@ -498,8 +498,8 @@ fn facts_of_sums<'a>(row: &FileRollup, path: Option<&'a str>) -> Facts<'a> {
 }
 
 /// What a filter looks at.
-pub fn facts<'a>(span: &'a Span, path: Option<&'a str>) -> Facts<'a> {
-    Facts {
+pub fn fields<'a>(span: &'a Span, path: Option<&'a str>) -> CallFields<'a> {
+    CallFields {
         layer: span.layer,
         op: span.op,
         kind: span.kind,

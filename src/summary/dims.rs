@@ -9,7 +9,7 @@ use crate::node::figures::FIGURES;
 use crate::rows::{Coverage, File, Handle, Loss, Meta, Metric, Mount, Object, Process, Row};
 use crate::summary::bins::{Bins, Merge as _};
 use crate::summary::view::{
-    Coverage as CoverageView, CoverageGroup, CoverageRow, HandleRow, LossRow, ObjectRow, RunFacts, Sums,
+    Coverage as CoverageView, CoverageGroup, CoverageRow, HandleRow, LossRow, ObjectRow, RunHeader, Sums,
 };
 use crate::vocabulary::Layer;
 
@@ -20,7 +20,7 @@ const MAX_SHOWN: usize = 500;
 
 /// A file, with its path ready to be shared.
 #[derive(Debug, Clone)]
-pub struct FileFacts {
+pub struct FileEntry {
     pub path: Arc<str>,
     pub row: File,
 }
@@ -28,7 +28,7 @@ pub struct FileFacts {
 /// All of them. The last row of an id counts.
 #[derive(Debug, Clone)]
 pub struct Dims {
-    pub files: HashMap<i32, FileFacts>,
+    pub files: HashMap<i32, FileEntry>,
     paths: HashMap<i32, Vec<Arc<str>>>,
     handles: BTreeMap<i32, Handle>,
     objects: BTreeMap<i32, Object>,
@@ -36,7 +36,7 @@ pub struct Dims {
     /// The nodes of processes, where rows are of several.
     pub hosts: BTreeMap<i32, Arc<str>>,
     pub mounts: BTreeMap<i32, Mount>,
-    pub run: RunFacts,
+    pub run: RunHeader,
     meta: BTreeMap<String, String>,
     groups: BTreeMap<(Layer, String), CoverageGroup>,
     verdicts: Vec<Coverage>,
@@ -72,7 +72,7 @@ impl Dims {
             processes: BTreeMap::new(),
             hosts: BTreeMap::new(),
             mounts: BTreeMap::new(),
-            run: RunFacts::default(),
+            run: RunHeader::default(),
             meta: BTreeMap::new(),
             groups: BTreeMap::new(),
             verdicts: Vec::new(),
@@ -115,7 +115,7 @@ impl Dims {
         if !path.is_empty() && known.len() < 16 && !known.contains(&path) {
             known.push(Arc::clone(&path));
         }
-        self.files.insert(row.file_id, FileFacts { path, row });
+        self.files.insert(row.file_id, FileEntry { path, row });
     }
 
     pub fn handle(&mut self, row: Handle) {

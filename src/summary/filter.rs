@@ -36,9 +36,9 @@ impl fmt::Display for Wrong {
 
 impl std::error::Error for Wrong {}
 
-/// What a filter looks at.
+/// The fields of a call that a filter looks at.
 #[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
+pub struct CallFields<'a> {
     pub layer: Layer,
     pub op: &'a str,
     pub kind: Kind,
@@ -67,8 +67,8 @@ impl Filter {
         &self.text
     }
 
-    pub fn matches(&self, facts: &Facts) -> bool {
-        self.root.matches(facts)
+    pub fn matches(&self, fields: &CallFields) -> bool {
+        self.root.matches(fields)
     }
 
     /// Is it on layers, functions, files and processes only, and not on what single calls have?
@@ -139,30 +139,30 @@ impl Node {
     }
 
     /// What a call does not have fulfils no condition.
-    fn matches(&self, facts: &Facts) -> bool {
+    fn matches(&self, fields: &CallFields) -> bool {
         match self {
-            Self::And(all) => all.iter().all(|n| n.matches(facts)),
-            Self::Or(any) => any.iter().any(|n| n.matches(facts)),
-            Self::Not(one) => !one.matches(facts),
-            Self::Layers(layers) => layers.contains(&facts.layer),
-            Self::Kinds(kinds) => kinds.contains(&facts.kind),
+            Self::And(all) => all.iter().all(|n| n.matches(fields)),
+            Self::Or(any) => any.iter().any(|n| n.matches(fields)),
+            Self::Not(one) => !one.matches(fields),
+            Self::Layers(layers) => layers.contains(&fields.layer),
+            Self::Kinds(kinds) => kinds.contains(&fields.kind),
             Self::Text(what, patterns) => {
                 let text = match what {
-                    Texts::Op => Some(facts.op),
-                    Texts::File => facts.path,
+                    Texts::Op => Some(fields.op),
+                    Texts::File => fields.path,
                 };
                 text.is_some_and(|text| patterns.iter().any(|p| glob(p.as_bytes(), text.as_bytes())))
             }
             Self::Number(what, ranges) => {
                 let number = match what {
-                    Numbers::Pid => Some(facts.pid.into()),
-                    Numbers::Tid => Some(facts.tid.into()),
-                    Numbers::Rank => facts.rank.map(i64::from),
-                    Numbers::Dur => Some(facts.dur_ns),
-                    Numbers::Own => Some(facts.self_ns),
-                    Numbers::Offset => facts.offset,
-                    Numbers::Bytes => facts.bytes,
-                    Numbers::Errno => Some(facts.errno.into()),
+                    Numbers::Pid => Some(fields.pid.into()),
+                    Numbers::Tid => Some(fields.tid.into()),
+                    Numbers::Rank => fields.rank.map(i64::from),
+                    Numbers::Dur => Some(fields.dur_ns),
+                    Numbers::Own => Some(fields.self_ns),
+                    Numbers::Offset => fields.offset,
+                    Numbers::Bytes => fields.bytes,
+                    Numbers::Errno => Some(fields.errno.into()),
                 };
                 number.is_some_and(|n| ranges.iter().any(|r| r.contains(&n)))
             }

@@ -12,7 +12,7 @@ mod snapshot;
 mod sums;
 pub mod view;
 
-pub use accumulate::{From, Summary, facts};
+pub use accumulate::{From, Summary, fields};
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

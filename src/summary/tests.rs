@@ -3,7 +3,7 @@
 use crate::rows::{Block, BlockBytes, BlockLink, FileRollup, Row, Span, span_id};
 use crate::summary::filter::Filter;
 use crate::summary::view::{DeviceRow, Focus, Screen, Snapshot, Sums, Window};
-use crate::summary::{From, Summary, facts};
+use crate::summary::{From, Summary, fields};
 use crate::vocabulary::{Kind, LAYERS, Layer, flag};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -155,13 +155,14 @@ proptest! {
         for s in &spans {
             some.push(&Row::Span(Box::new(s.clone())));
         }
-        let wanted = |s: &&Span| filter.matches(&facts(s, None)) && (window.from_ns..window.to_ns).contains(&s.start_ns);
+        let within = window.from_ns..window.to_ns;
+        let wanted = |s: &&Span| filter.matches(&fields(s, None)) && within.contains(&s.start_ns);
         let overview = on(&some, Screen::Overview).overview;
         prop_assert_eq!(add(overview.layers.iter().map(|l| l.sums)), total(spans.iter().filter(wanted)));
         // While a trace goes on: what is kept is looked at again.
         let later = summary(&spans).filtered(Arc::clone(&filter));
         let overview = on(&later, Screen::Overview).overview;
-        let wanted = |s: &&Span| filter.matches(&facts(s, None));
+        let wanted = |s: &&Span| filter.matches(&fields(s, None));
         prop_assert_eq!(add(overview.layers.iter().map(|l| l.sums)), total(spans.iter().filter(wanted)));
     }
 }

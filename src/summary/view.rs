@@ -153,7 +153,7 @@ pub trait Source {
 /// Everything there is to see. Parts are shared between snapshots, so that a clone costs nothing.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Snapshot {
-    pub run: Arc<RunFacts>,
+    pub run: Arc<RunHeader>,
     /// What there is to look at.
     pub kept: Window,
     /// What the figures are over.
@@ -190,7 +190,7 @@ pub struct Snapshot {
 
 /// What is looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RunFacts {
+pub struct RunHeader {
     /// A trace that goes on, not a dataset.
     pub live: bool,
     /// The command, or the processes attached to, or the directory of the dataset.

@@ -208,7 +208,7 @@ fn foot(buf: &mut Buffer, area: Rect, state: &State, snapshot: &Snapshot) {
     let pen = state.pen;
     let y = area.bottom() - 1;
     if let Some(prompt) = &state.prompt {
-        let x = put(buf, pen, area, area.x, y, &format!("{}: ", prompt.asked.label()), Tone::Head);
+        let x = put(buf, pen, area, area.x, y, &format!("{}: ", prompt.kind.label()), Tone::Head);
         let end = put(buf, pen, area, x, y, &text::name(&prompt.text, pen.theme.ascii), Tone::Plain);
         let before: String = prompt.text.chars().take(prompt.cursor).collect();
         let cursor = x + text::columns(&text::name(&before, pen.theme.ascii)) as u16;

@@ -12,18 +12,18 @@ pub use row::row;
 
 /// What the table that keys go to is asked of a dataset with.
 pub fn screen(state: &State, snapshot: &Snapshot) -> Option<String> {
-    let asked = Asked { state, snapshot };
+    let asked = SqlContext { state, snapshot };
     let text = table::table(state.focused()?, &asked)?;
     Some(format!("{text}\n"))
 }
 
-/// What is looked at.
-struct Asked<'a> {
+/// What the SQL is about: what is looked at.
+struct SqlContext<'a> {
     state: &'a State,
     snapshot: &'a Snapshot,
 }
 
-impl Asked<'_> {
+impl SqlContext<'_> {
     fn window(&self) -> Option<Window> {
         let kept = self.snapshot.kept;
         self.state.window.filter(|w| w.from_ns > kept.from_ns || w.to_ns < kept.to_ns)

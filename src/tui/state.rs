@@ -22,7 +22,7 @@ use crate::summary::view::{
 };
 pub use crate::tui::state::found::numbered;
 pub use crate::tui::state::process::{OutputPane, Signalling};
-pub use crate::tui::state::prompt::{Asked, Prompt};
+pub use crate::tui::state::prompt::{Prompt, PromptKind};
 use crate::tui::terminal::input::Mouse;
 use crate::tui::text;
 use crate::tui::theme::{Palette, Theme};
@@ -266,7 +266,7 @@ impl State {
     /// Selects the next row that contains what is sought, or the one before; the table does it, which knows its rows.
     fn seek(&mut self, back: bool) {
         let Some(text) = self.sought.clone() else {
-            self.prompt = Some(Prompt::new(Asked::Search, ""));
+            self.prompt = Some(Prompt::new(PromptKind::Search, ""));
             return;
         };
         if let Some(table) = self.table() {

@@ -10,7 +10,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::analysis::findings::{Evidence, Finding, Findings, NotEvaluated, Severity};
-use crate::inflight::{Frame, InFlight, Open, Operation, What};
+use crate::inflight::{Frame, InFlight, Open, Operation, OperationKind};
 use crate::summary::view::*;
 use crate::tui::frame;
 use crate::tui::state::State;
@@ -148,7 +148,7 @@ fn overview() -> Overview {
 /// Two ranks that write a file through HDF5; one of them is slow. Names are hostile.
 pub fn snapshot() -> Snapshot {
     Snapshot {
-        run: Arc::new(RunFacts { live: true, title: "mpirun -np 2 ./a\x1b[31m.out".into(), ..RunFacts::default() }),
+        run: Arc::new(RunHeader { live: true, title: "mpirun -np 2 ./a\x1b[31m.out".into(), ..RunHeader::default() }),
         kept: Window { from_ns: 0, to_ns: 83_000_000_000 },
         window: Window { from_ns: 0, to_ns: 83_000_000_000 },
         status: status(),
@@ -221,7 +221,7 @@ fn stuck() -> Operation {
     };
     let frame = |name: &str| Frame { address: 16, function: Some(name.to_owned()), module: None, line: None };
     Operation {
-        what: What::Calls,
+        kind: OperationKind::Calls,
         id: 2,
         start_ns: 60_000_000_001,
         age_ns: 23_000_000_000,

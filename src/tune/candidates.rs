@@ -1,6 +1,6 @@
 //! What may help against findings without a change of the program.
 
-use crate::tune::facts::Facts;
+use crate::tune::profile::ProgramProfile;
 use crate::tune::settings::Settings;
 
 /// Settings that are worth a try, and the findings that they may help against.
@@ -12,7 +12,7 @@ pub struct Candidate {
 
 /// Where settings have an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Where {
+enum SettingScope {
     Romio,
     Ompio,
     Pnetcdf,
@@ -27,8 +27,8 @@ enum Where {
 
 struct Row {
     rules: &'static [&'static str],
-    only: Where,
-    tries: fn(&Facts) -> Vec<Settings>,
+    only: SettingScope,
+    tries: fn(&ProgramProfile) -> Vec<Settings>,
 }
 
 /// Rules about collective calls and how ranks share a file.
@@ -54,60 +54,64 @@ const LEAST_AHEAD: u64 = 16;
 // Hints: ROMIO User's Guide; PnetCDF's `PNETCDF_HINTS`: its README. Parameters of Open MPI: `ompi_info --param all all`.
 // Variables of gfortran: "Runtime" in its manual.
 const ROWS: &[Row] = &[
-    Row { rules: &["data-sieving", "partial-page-overwrite"], only: Where::Romio, tries: |_| vec![sieving()] },
+    Row { rules: &["data-sieving", "partial-page-overwrite"], only: SettingScope::Romio, tries: |_| vec![sieving()] },
     Row {
         rules: &["misaligned-shared", "small-transfers", "partial-page-overwrite", "collective-broken"],
-        only: Where::Romio,
+        only: SettingScope::Romio,
         tries: |_| vec![Settings::hints(&[("romio_cb_write", "enable"), ("romio_cb_read", "enable")])],
     },
-    Row { rules: &["one-writer", "collective-wait"], only: Where::Romio, tries: aggregators },
+    Row { rules: &["one-writer", "collective-wait"], only: SettingScope::Romio, tries: aggregators },
     Row {
         rules: &["one-writer", "layer-overhead"],
-        only: Where::Romio,
+        only: SettingScope::Romio,
         tries: |_| vec![Settings::hints(&[("cb_buffer_size", LARGE)])],
     },
-    Row { rules: PARALLEL, only: Where::Lustre, tries: stripes },
-    Row { rules: PARALLEL, only: Where::Ompio, tries: |_| vec![Settings::variable("OMPI_MCA_io", "^ompio")] },
+    Row { rules: PARALLEL, only: SettingScope::Lustre, tries: stripes },
+    Row { rules: PARALLEL, only: SettingScope::Ompio, tries: |_| vec![Settings::variable("OMPI_MCA_io", "^ompio")] },
     Row {
         rules: &["one-writer", "collective-wait", "misaligned-shared", "small-transfers"],
-        only: Where::Ompio,
+        only: SettingScope::Ompio,
         tries: |_| ["individual", "two_phase", "vulcan"].map(|name| Settings::variable("OMPI_MCA_fcoll", name)).into(),
     },
     Row {
         rules: &["one-writer"],
-        only: Where::Ompio,
-        tries: |facts| counts(facts).map(|n| Settings::variable("OMPI_MCA_io_ompio_num_aggregators", &n)).collect(),
+        only: SettingScope::Ompio,
+        tries: |profile| counts(profile).map(|n| Settings::variable("OMPI_MCA_io_ompio_num_aggregators", &n)).collect(),
     },
     Row {
         rules: &["header-growth"],
-        only: Where::Pnetcdf,
-        tries: |facts| vec![pnetcdf(facts, &format!("nc_header_align_size={HEADER}"))],
+        only: SettingScope::Pnetcdf,
+        tries: |profile| vec![pnetcdf(profile, &format!("nc_header_align_size={HEADER}"))],
     },
     Row {
         rules: &["misaligned-shared"],
-        only: Where::Pnetcdf,
-        tries: |facts| vec![pnetcdf(facts, &format!("nc_var_align_size={STRIPE}"))],
+        only: SettingScope::Pnetcdf,
+        tries: |profile| vec![pnetcdf(profile, &format!("nc_var_align_size={STRIPE}"))],
     },
-    Row { rules: &["small-transfers", "partial-page-overwrite"], only: Where::Fortran, tries: |_| vec![buffers()] },
+    Row {
+        rules: &["small-transfers", "partial-page-overwrite"],
+        only: SettingScope::Fortran,
+        tries: |_| vec![buffers()],
+    },
     Row {
         rules: &["small-transfers"],
-        only: Where::With("GFORTRAN_UNBUFFERED_ALL"),
+        only: SettingScope::With("GFORTRAN_UNBUFFERED_ALL"),
         tries: |_| vec![Settings::unset("GFORTRAN_UNBUFFERED_ALL")],
     },
     Row {
         rules: &["small-transfers"],
-        only: Where::With("PYTHONUNBUFFERED"),
+        only: SettingScope::With("PYTHONUNBUFFERED"),
         tries: |_| vec![Settings::unset("PYTHONUNBUFFERED")],
     },
     Row {
         rules: &["readahead-small"],
-        only: Where::Devices,
-        tries: |facts| ahead(facts, |kib| (kib * 8).min(MOST_AHEAD)),
+        only: SettingScope::Devices,
+        tries: |profile| ahead(profile, |kib| (kib * 8).min(MOST_AHEAD)),
     },
     Row {
         rules: &["readahead-waste", "random-reads"],
-        only: Where::Devices,
-        tries: |facts| ahead(facts, |kib| kib.min(LEAST_AHEAD)),
+        only: SettingScope::Devices,
+        tries: |profile| ahead(profile, |kib| kib.min(LEAST_AHEAD)),
     },
 ];
 
@@ -122,32 +126,33 @@ fn buffers() -> Settings {
 }
 
 /// Numbers of aggregators: 2, 4, ... and all ranks.
-fn counts(facts: &Facts) -> impl Iterator<Item = String> {
-    let ranks = facts.ranks;
+fn counts(profile: &ProgramProfile) -> impl Iterator<Item = String> {
+    let ranks = profile.ranks;
     let powers = std::iter::successors(Some(2_usize), |n| n.checked_mul(4)).take_while(move |n| *n < ranks);
     powers.chain((ranks > 1).then_some(ranks)).map(|n| n.to_string())
 }
 
 /// ROMIO takes one process of each node, unless a list says otherwise.
-fn aggregators(facts: &Facts) -> Vec<Settings> {
-    counts(facts).map(|n| Settings::hints(&[("cb_nodes", n.clone()), ("cb_config_list", format!("*:{n}"))])).collect()
+fn aggregators(profile: &ProgramProfile) -> Vec<Settings> {
+    counts(profile).map(|n| Settings::hints(&[("cb_nodes", n.clone()), ("cb_config_list", format!("*:{n}"))])).collect()
 }
 
-fn stripes(_: &Facts) -> Vec<Settings> {
+fn stripes(_: &ProgramProfile) -> Vec<Settings> {
     ["4", "16", "-1"]
         .map(|count| Settings::hints(&[("striping_factor", count.to_owned()), ("striping_unit", STRIPE.to_string())]))
         .into()
 }
 
 /// Hints of `PnetCDF`, behind those that the user has set.
-fn pnetcdf(facts: &Facts, hint: &str) -> Settings {
+fn pnetcdf(profile: &ProgramProfile, hint: &str) -> Settings {
     const NAME: &str = "PNETCDF_HINTS";
-    let own = facts.variables.get(NAME).map_or_else(|| hint.to_owned(), |own| format!("{own};{hint}"));
+    let own = profile.variables.get(NAME).map_or_else(|| hint.to_owned(), |own| format!("{own};{hint}"));
     Settings::variable(NAME, &own)
 }
 
-fn ahead(facts: &Facts, other: fn(u64) -> u64) -> Vec<Settings> {
-    let changed = facts.devices.iter().map(|(device, kib)| (device, *kib, other(*kib))).filter(|(_, is, to)| is != to);
+fn ahead(profile: &ProgramProfile, other: fn(u64) -> u64) -> Vec<Settings> {
+    let changed = profile.devices.iter().map(|(device, kib)| (device, *kib, other(*kib)));
+    let changed = changed.filter(|(_, is, to)| is != to);
     let one = |(device, _, to): (&String, u64, u64)| Settings {
         read_ahead_kib: [(device.clone(), to)].into(),
         ..Settings::default()
@@ -155,29 +160,29 @@ fn ahead(facts: &Facts, other: fn(u64) -> u64) -> Vec<Settings> {
     changed.map(one).collect()
 }
 
-impl Where {
-    fn holds(self, facts: &Facts) -> bool {
+impl SettingScope {
+    fn holds(self, profile: &ProgramProfile) -> bool {
         match self {
-            Self::Romio => facts.romio,
-            Self::Ompio => facts.ompio,
-            Self::Pnetcdf => facts.pnetcdf,
-            Self::Lustre => facts.lustre && facts.romio,
-            Self::Fortran => facts.fortran,
-            Self::With(name) => facts.variables.contains_key(name),
-            Self::Devices => !facts.devices.is_empty(),
+            Self::Romio => profile.romio,
+            Self::Ompio => profile.ompio,
+            Self::Pnetcdf => profile.pnetcdf,
+            Self::Lustre => profile.lustre && profile.romio,
+            Self::Fortran => profile.fortran,
+            Self::With(name) => profile.variables.contains_key(name),
+            Self::Devices => !profile.devices.is_empty(),
         }
     }
 }
 
 /// What to try, in the order of the table; with `devices` also what changes them for all on the node.
-pub fn of(facts: &Facts, devices: bool) -> Vec<Candidate> {
+pub fn of(profile: &ProgramProfile, devices: bool) -> Vec<Candidate> {
     let mut all: Vec<Candidate> = Vec::new();
-    for row in ROWS.iter().filter(|row| row.only.holds(facts) && (devices || row.only != Where::Devices)) {
-        let rules: Vec<&'static str> = row.rules.iter().copied().filter(|rule| facts.found(rule)).collect();
+    for row in ROWS.iter().filter(|row| row.only.holds(profile) && (devices || row.only != SettingScope::Devices)) {
+        let rules: Vec<&'static str> = row.rules.iter().copied().filter(|rule| profile.found(rule)).collect();
         if rules.is_empty() {
             continue;
         }
-        let new = (row.tries)(facts).into_iter().map(|settings| Candidate { rules: rules.clone(), settings });
+        let new = (row.tries)(profile).into_iter().map(|settings| Candidate { rules: rules.clone(), settings });
         for candidate in new {
             if all.iter().all(|other| other.settings != candidate.settings) {
                 all.push(candidate);
@@ -193,12 +198,13 @@ mod tests {
     use super::*;
     use crate::analysis::findings::rules::RULES;
 
-    fn facts(rules: &[&'static str]) -> Facts {
-        Facts { rules: rules.iter().map(|rule| (*rule, None)).collect(), ranks: 4, ..Facts::default() }
+    fn profile(rules: &[&'static str]) -> ProgramProfile {
+        let rules = rules.iter().map(|rule| (*rule, None)).collect();
+        ProgramProfile { rules, ranks: 4, ..ProgramProfile::default() }
     }
 
-    fn words(facts: &Facts) -> Vec<String> {
-        of(facts, true).iter().map(|candidate| candidate.settings.words()).collect()
+    fn words(profile: &ProgramProfile) -> Vec<String> {
+        of(profile, true).iter().map(|candidate| candidate.settings.words()).collect()
     }
 
     #[test]
@@ -210,9 +216,9 @@ mod tests {
 
     #[test]
     fn settings_are_tried_where_they_have_an_effect() {
-        let all = facts(&["data-sieving", "one-writer"]);
+        let all = profile(&["data-sieving", "one-writer"]);
         assert_eq!(words(&all), [""; 0]);
-        let romio = Facts { romio: true, ..all.clone() };
+        let romio = ProgramProfile { romio: true, ..all.clone() };
         let expected = [
             "romio_ds_read=disable, romio_ds_write=disable",
             "cb_config_list=*:2, cb_nodes=2",
@@ -221,9 +227,9 @@ mod tests {
         ];
         assert_eq!(words(&romio), expected);
         assert_eq!(of(&romio, false)[1].rules, ["one-writer"]);
-        let lustre = Facts { lustre: true, ..romio };
+        let lustre = ProgramProfile { lustre: true, ..romio };
         assert!(words(&lustre).contains(&"striping_factor=16, striping_unit=4194304".to_owned()));
-        let ompio = Facts { ompio: true, ..all };
+        let ompio = ProgramProfile { ompio: true, ..all };
         let expected = [
             "OMPI_MCA_io=^ompio",
             "OMPI_MCA_fcoll=individual",
@@ -234,27 +240,29 @@ mod tests {
         ];
         assert_eq!(words(&ompio), expected);
         // A finding that no setting changes.
-        assert_eq!(words(&Facts { romio: true, ompio: true, ..facts(&["sync-per-record"]) }), [""; 0]);
+        assert_eq!(words(&ProgramProfile { romio: true, ompio: true, ..profile(&["sync-per-record"]) }), [""; 0]);
     }
 
     #[test]
     fn devices_are_left_alone_unless_asked_for() {
-        let slow = Facts { devices: [("8:0".to_owned(), 128)].into(), ..facts(&["readahead-small", "random-reads"]) };
+        let rules = ["readahead-small", "random-reads"];
+        let slow = ProgramProfile { devices: [("8:0".to_owned(), 128)].into(), ..profile(&rules) };
         assert_eq!(words(&slow), ["read-ahead of 8:0 1024 KiB", "read-ahead of 8:0 16 KiB"]);
         assert_eq!(of(&slow, false), []);
-        let largest = Facts { devices: [("8:0".to_owned(), MOST_AHEAD)].into(), ..facts(&["readahead-small"]) };
+        let devices = [("8:0".to_owned(), MOST_AHEAD)].into();
+        let largest = ProgramProfile { devices, ..profile(&["readahead-small"]) };
         assert_eq!(words(&largest), [""; 0]);
     }
 
     #[test]
     fn variables_of_the_user_count() {
-        let python = Facts {
+        let python = ProgramProfile {
             variables: [("PYTHONUNBUFFERED".to_owned(), "1".to_owned())].into(),
-            ..facts(&["small-transfers"])
+            ..profile(&["small-transfers"])
         };
         assert_eq!(words(&python), ["PYTHONUNBUFFERED unset"]);
         let own = [("PNETCDF_HINTS".to_owned(), "cb_nodes=2".to_owned())].into();
-        let pnetcdf = Facts { variables: own, pnetcdf: true, ..facts(&["header-growth"]) };
+        let pnetcdf = ProgramProfile { variables: own, pnetcdf: true, ..profile(&["header-growth"]) };
         assert_eq!(words(&pnetcdf), ["PNETCDF_HINTS=cb_nodes=2;nc_header_align_size=1048576"]);
     }
 }

@@ -17,8 +17,8 @@ use nix::unistd::{Pid, fdatasync};
 use crate::export::as_invoking_user;
 use crate::loader::processes::launch::{ending, execute};
 use crate::notices;
-use crate::tune::facts::ahead_file;
 use crate::tune::measure::Outcome;
+use crate::tune::profile::ahead_file;
 use crate::tune::settings::{ROMIO_HINTS, Settings};
 
 /// First argument of this program where it becomes a command: as the user who called sudo, and with no signal blocked.

@@ -12,7 +12,7 @@ use crate::export::as_invoking_user;
 use crate::export::programs::program;
 use crate::state;
 use crate::text::{percent, quoted, time};
-use crate::tune::facts::ahead_file;
+use crate::tune::profile::ahead_file;
 use crate::tune::settings::Settings;
 
 /// Files that are looked at, and bytes of each.

@@ -3,9 +3,9 @@
 
 mod candidates;
 mod command;
-mod facts;
 mod learned;
 mod measure;
+mod profile;
 mod render;
 mod replays;
 mod settings;
@@ -28,9 +28,9 @@ use crate::export::report::{self, Report};
 use crate::notices;
 use crate::text::time;
 use crate::tune::command::{Run, Runner, drop_from_cache, shell};
-use crate::tune::facts::Facts;
 use crate::tune::learned::Learned;
 use crate::tune::measure::{Measured, Outcome, fastest, rounds};
+use crate::tune::profile::ProgramProfile;
 use crate::tune::render::Tried;
 use crate::tune::replays::{ALWAYS, Replays};
 use crate::tune::settings::Settings;
@@ -104,20 +104,20 @@ pub fn run(wish: &Wish, out: &mut dyn Write) -> Result<()> {
         None => traced(wish, scratch.path(), &mut runner)?,
     };
     let (mut source, report) = report::single(&dataset, &report::Wish::default())?;
-    let mut facts = facts::of(&mut source, &report)?;
+    let mut profile = profile::of(&mut source, &report)?;
     let target = if wish.command.is_empty() {
-        let replays = Replays::make(&dataset, &facts, scratch.path(), &mut runner)?;
+        let replays = Replays::make(&dataset, &profile, scratch.path(), &mut runner)?;
         // That library and that device serve it now.
-        let parallel = facts.romio || facts.ompio;
-        (facts.ompio, facts.romio) = (parallel && replays.by_openmpi, parallel && !replays.by_openmpi);
-        facts.devices = facts::device_of(scratch.path());
+        let parallel = profile.romio || profile.ompio;
+        (profile.ompio, profile.romio) = (parallel && replays.by_openmpi, parallel && !replays.by_openmpi);
+        profile.devices = profile::device_of(scratch.path());
         Target::Replays(replays)
     } else {
-        Target::Command(wish.command.to_vec(), facts.read.clone())
+        Target::Command(wish.command.to_vec(), profile.read.clone())
     };
-    let variants = variants(&facts, wish.devices, &target);
+    let variants = variants(&profile, wish.devices, &target);
     let mut tuning = Tuning { wish, runner, target, variants, measured: Vec::new() };
-    let outcome = tuning.outcome(&facts, &report)?;
+    let outcome = tuning.outcome(&profile, &report)?;
     let text = if wish.json { render::json(&outcome)? } else { render::text(&outcome, wish.width) };
     out.write_all(text.as_bytes()).context("cannot write what came of it")
 }
@@ -146,20 +146,20 @@ fn prepare(runner: &mut Runner, command: Option<&[OsString]>) -> Result<()> {
 }
 
 /// The program as it is, its mended replays, and the program with each of the settings.
-fn variants(facts: &Facts, devices: bool, target: &Target) -> Vec<Variant> {
+fn variants(profile: &ProgramProfile, devices: bool, target: &Target) -> Vec<Variant> {
     let of = |settings: Settings, rules: Vec<&'static str>, program: usize, mended: Vec<&'static str>| Variant {
-        tried: Tried::new(settings, (mended, facts.gain(&rules)), rules),
+        tried: Tried::new(settings, (mended, profile.gain(&rules)), rules),
         program,
     };
     let replays: &[_] = if let Target::Replays(replays) = target { &replays.programs } else { &[] };
     let mended = replays.iter().enumerate().skip(1);
     let mended = mended.map(|(at, replay)| of(Settings::default(), replay.mended.clone(), at, replay.mended.clone()));
-    let settings = candidates::of(facts, devices).into_iter().map(|one| of(one.settings, one.rules, 0, Vec::new()));
+    let settings = candidates::of(profile, devices).into_iter().map(|one| of(one.settings, one.rules, 0, Vec::new()));
     std::iter::once(of(Settings::default(), Vec::new(), 0, Vec::new())).chain(mended).chain(settings).collect()
 }
 
 impl Tuning<'_> {
-    fn outcome(&mut self, facts: &Facts, report: &Report) -> Result<render::Outcome> {
+    fn outcome(&mut self, profile: &ProgramProfile, report: &Report) -> Result<render::Outcome> {
         let mut faster = Faster::default();
         if self.variants.len() > 1 {
             let all: Vec<usize> = (0..self.variants.len()).collect();
@@ -176,10 +176,10 @@ impl Tuning<'_> {
         }
         let rules: BTreeSet<&str> =
             self.variants.iter().flat_map(|variant| variant.tried.rules.iter().copied()).collect();
-        let untried = facts.rules.iter().map(|(rule, _)| *rule).filter(|rule| !rules.contains(rule)).collect();
+        let untried = profile.rules.iter().map(|(rule, _)| *rule).filter(|rule| !rules.contains(rule)).collect();
         let tried: Vec<Tried> = std::mem::take(&mut self.variants).into_iter().map(|variant| variant.tried).collect();
         let Faster { best, settings } = faster;
-        let lines = settings.map_or_else(Vec::new, |at| keep(&tried, at, facts, self.wish));
+        let lines = settings.map_or_else(Vec::new, |at| keep(&tried, at, profile, self.wish));
         let command = report.header.command.clone().unwrap_or_default();
         Ok(render::Outcome { command, variants: tried, best, settings, lines, untried })
     }
@@ -256,11 +256,11 @@ impl Tuning<'_> {
 }
 
 /// Keeps the settings that helped; returns lines of a shell that set them.
-fn keep(tried: &[Tried], at: usize, facts: &Facts, wish: &Wish) -> Vec<String> {
+fn keep(tried: &[Tried], at: usize, profile: &ProgramProfile, wish: &Wish) -> Vec<String> {
     let (best, base) = (&tried[at], &tried[0]);
     let learned = Learned {
-        program: facts.program.clone().unwrap_or_else(|| wish.command.first().map(PathBuf::from).unwrap_or_default()),
-        types: facts.types.clone(),
+        program: profile.program.clone().unwrap_or_else(|| wish.command.first().map(PathBuf::from).unwrap_or_default()),
+        types: profile.types.clone(),
         settings: best.settings.clone(),
         before_s: base.median_s.unwrap_or(0.0),
         after_s: best.median_s.unwrap_or(0.0),

@@ -11,8 +11,8 @@ use crate::export::as_invoking_user;
 use crate::export::programs::program;
 use crate::replay_code::{self, Advise, Language, Wish};
 use crate::tune::command::Runner;
-use crate::tune::facts::Facts;
 use crate::tune::measure::Outcome;
+use crate::tune::profile::ProgramProfile;
 
 /// Calls of a rank outside of loops, as `replay-code` has it.
 const LIMIT: usize = 100_000;
@@ -49,17 +49,17 @@ impl Replays {
     ///
     /// # Errors
     /// When the trace cannot be replayed, or there is no compiler.
-    pub fn make(dataset: &Path, facts: &Facts, scratch: &Path, runner: &mut Runner) -> Result<Self> {
-        let (compiler, launcher, by_openmpi) = mpi(facts);
+    pub fn make(dataset: &Path, profile: &ProgramProfile, scratch: &Path, runner: &mut Runner) -> Result<Self> {
+        let (compiler, launcher, by_openmpi) = mpi(profile);
         let data = scratch.join("data");
         as_invoking_user(|| fs::create_dir(&data).with_context(|| format!("cannot create {}", data.display())))?;
-        let mut replays = Self { programs: Vec::new(), launcher, by_openmpi, ranks: facts.ranks.max(1), data };
-        let rules: Vec<&'static str> = facts.rules.iter().map(|(rule, _)| *rule).collect();
+        let mut replays = Self { programs: Vec::new(), launcher, by_openmpi, ranks: profile.ranks.max(1), data };
+        let rules: Vec<&'static str> = profile.rules.iter().map(|(rule, _)| *rule).collect();
         let each = rules.iter().map(|rule| (Advise::Only(rule), vec![*rule]));
         let mut sources = Vec::new();
         // Where data is moved; else all that a program may have looked for while it started.
         let files: Vec<Pattern> =
-            facts.used.iter().filter_map(|path| Pattern::new(&Pattern::escape(path)).ok()).collect();
+            profile.used.iter().filter_map(|path| Pattern::new(&Pattern::escape(path)).ok()).collect();
         let first = std::iter::once((Advise::Nothing, Vec::new()));
         for (number, (advise, mended)) in first.chain(each).chain([(Advise::All, rules.clone())]).enumerate() {
             let output = scratch.join(format!("replay-{number}"));
@@ -121,8 +121,8 @@ fn source(dataset: &Path, files: &[Pattern], advise: Advise, output: &Path) -> R
 
 /// The compiler and the launcher of the MPI that the program had, by Debian's names, or whatever there is; and whether it is
 /// Open MPI. Debian's libraries for files are built with Open MPI.
-fn mpi(facts: &Facts) -> (PathBuf, PathBuf, bool) {
-    let by_openmpi = facts.ompio || facts.libraries || !facts.romio;
+fn mpi(profile: &ProgramProfile) -> (PathBuf, PathBuf, bool) {
+    let by_openmpi = profile.ompio || profile.libraries || !profile.romio;
     let family = if by_openmpi { "openmpi" } else { "mpich" };
     match (program(&format!("mpicc.{family}")), program(&format!("mpirun.{family}"))) {
         (Some(compiler), Some(launcher)) => (compiler, launcher, by_openmpi),

@@ -35,7 +35,7 @@ use condition::Condition;
 use costs::Costs;
 use devices::Devices;
 use model::{Model, Range, Recorded};
-use models::Facts;
+use models::ModelInputs;
 
 /// The critical lane: a rank, or processes one after the other.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -181,8 +181,8 @@ fn answer(source: &mut dyn Source, conditions: &[Condition]) -> Result<Answer> {
          (CONFIG_SCHED_INFO; `iotrace-bpf doctor`)",
         percent(waits_unknown / recorded.calls_s().max(1e-9))
     );
-    let facts = Facts { split: &split, costs: &costs, devices: &devices };
-    let models = conditions.iter().map(|condition| models::of(condition, &recorded, &facts));
+    let inputs = ModelInputs { split: &split, costs: &costs, devices: &devices };
+    let models = conditions.iter().map(|condition| models::of(condition, &recorded, &inputs));
     let models = models.collect::<Result<Vec<Model<'_>>>>()?;
     Ok(answer_of(&recorded, &models, tracing_s, run.caveats()))
 }

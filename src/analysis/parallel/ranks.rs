@@ -140,7 +140,7 @@ impl OfProcess {
 }
 
 /// What the table of processes has of one.
-struct Known {
+struct ProcessEntry {
     rank: Option<i32>,
     exe: Option<String>,
     /// From its start to its end.
@@ -204,11 +204,11 @@ impl ByProcess {
     /// Ranks in order, then processes without a rank; and how many processes there are.
     /// Processes whose end was not seen were there until the last row at least.
     pub fn finish(self, source: &mut dyn Source, quality: &Quality, last_ns: i64) -> Result<(Ranks, usize)> {
-        let mut known = HashMap::<i32, Known>::default();
+        let mut known = HashMap::<i32, ProcessEntry>::default();
         let mut all = self.0;
         source.processes(&mut |p: &Process| {
             let life = [p.start_ns.max(0), p.end_ns.unwrap_or(last_ns)];
-            known.insert(p.process_ix, Known { rank: p.rank, exe: p.exe.clone(), life });
+            known.insert(p.process_ix, ProcessEntry { rank: p.rank, exe: p.exe.clone(), life });
             all.entry(p.process_ix).or_default().pid = p.pid;
             Ok(())
         })?;

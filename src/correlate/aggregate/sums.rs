@@ -38,9 +38,9 @@ pub struct Opened {
     pub object: Option<i32>,
 }
 
-/// What is still known of a process when sums of it come.
+/// The handles that a process opened, as long as sums of it may come, and whose they were.
 #[derive(Default)]
-struct Known {
+struct ProcessHandles {
     opened: HashMap<i64, Opened>,
     /// The calls that opened a handle that is open: of one inside another both have.
     open: HashMap<i32, Vec<i64>>,
@@ -53,7 +53,7 @@ pub struct Sums {
     from_ns: i64,
     /// Behind a pointer: a table has room for twice as many as there are.
     open: HashMap<(Op, Subject), Box<Figures>>,
-    processes: HashMap<u32, Known>,
+    processes: HashMap<u32, ProcessHandles>,
     /// What may be forgotten, and when it ended: a process, or one of its handles.
     ended: VecDeque<(i64, u32, Option<i64>)>,
 }
@@ -283,7 +283,7 @@ fn row([from_ns, to_ns]: [i64; 2], (layer, op, kind): Op, subject: Subject, f: F
 mod tests {
     use super::*;
     use crate::correlate::testing::{Run, call, key, spec};
-    use crate::event::{About, Cached, Call, Event, Kept, Sum, Wanted};
+    use crate::event::{About, Cached, Call, DeferredCall, Event, Sum, Wanted};
     use crate::vocabulary::flag;
 
     fn sum(time: u64, symbol: &str, about: About, calls: u64) -> Event {
@@ -382,11 +382,11 @@ mod tests {
         run.call("H5Dopen2", wanted(Call { handle: Some(9), ..call(0, 0, 0, 10, 90) }, Wanted::Whole));
         // One that was summed up and is sent because of the one inside it.
         let cached = Cached { miss: None, ahead: None, throttled: 0, locked: 0 };
-        let kept = |symbol: &str, call: Call, sent, inner| {
-            Event::Kept(Box::new(Kept { call: Call { spec: spec(symbol), ..call }, sent, inner, cached }))
+        let deferred = |symbol: &str, call: Call, sent, inner| {
+            Event::Deferred(Box::new(DeferredCall { call: Call { spec: spec(symbol), ..call }, sent, inner, cached }))
         };
-        run.push(kept("pwrite64", wanted(call(0, 11, 1, 120, 130), Wanted::Itself), 150, 0));
-        run.push(kept("fwrite", call(0, 10, 0, 100, 150), 150, 10));
+        run.push(deferred("pwrite64", wanted(call(0, 11, 1, 120, 130), Wanted::Itself), 150, 0));
+        run.push(deferred("fwrite", call(0, 10, 0, 100, 150), 150, 10));
         run.push(sum(200, "pwrite64", About::Nothing, 1));
         run.push(sum(200, "fwrite", About::Nothing, 1));
         let out = run.finish().0;

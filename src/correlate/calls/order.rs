@@ -135,9 +135,9 @@ fn key(event: &Event) -> (u8, u64, u64) {
         // Of calls that end together, the inner one began later.
         Event::Operation(o) => (7, pair(o.call.thread, o.call.seq), 0),
         Event::Call(c) => (8, pair(c.thread, u32::MAX - c.seq), 0),
-        Event::Kept(k) if !k.past() => (8, pair(k.call.thread, u32::MAX - k.call.seq), 0),
+        Event::Deferred(d) if !d.past() => (8, pair(d.call.thread, u32::MAX - d.call.seq), 0),
         // Of those that are sent together the one that ended first.
-        Event::Kept(k) => (7, k.call.start.saturating_add(k.call.dur), pair(k.call.thread, u32::MAX - k.call.seq)),
+        Event::Deferred(d) => (7, d.call.start.saturating_add(d.call.dur), pair(d.call.thread, u32::MAX - d.call.seq)),
         Event::Demoted { row, .. } => (0, u64::from(*row), 1),
         Event::Sampled { .. } => (0, 0, 2),
         Event::Paused { .. } => (0, 0, 3),

@@ -9,8 +9,9 @@ use crate::correlate::calls::stack::Tree;
 /// (`vm.dirty_expire_centisecs`), and looks each 5 s.
 const MAX_TREES: usize = 1 << 19;
 
+/// The trees of a thread.
 #[derive(Default)]
-struct Known {
+struct ThreadTrees {
     /// Calls up to this number are written; `None` before the first.
     written: Option<u32>,
     /// First and last number of each tree that has more than a root, by the last.
@@ -23,7 +24,7 @@ struct Known {
 /// What is known per thread. A call of no remembered tree is its own root, which most are.
 #[derive(Default)]
 pub struct Roots {
-    threads: HashMap<u32, Known>,
+    threads: HashMap<u32, ThreadTrees>,
     /// The thread of each tree, in the order in which they were written.
     order: VecDeque<u32>,
     /// So many of them were there when old ones were last forgotten.

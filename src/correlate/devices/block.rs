@@ -8,7 +8,7 @@ use crate::correlate::calls::roots::Roots;
 use crate::correlate::calls::stack::Tree;
 use crate::correlate::devices::busy::{Busy, For};
 use crate::correlate::devices::class::{self, is_write, operation, submitted};
-use crate::correlate::devices::dirty::{Dirty, Known, Part, Writer};
+use crate::correlate::devices::dirty::{Attribution, Dirty, Part, Writer};
 use crate::event::{Bio, Cgroup, Dirtied, Request};
 use crate::rows::{Block, BlockBytes, BlockLink, Metric, Row, span_id};
 
@@ -252,7 +252,8 @@ impl Blocks {
         let class = class::of(flags, request.bytes, &bios);
         for Sent { bio, file, parts } in &mut flight.bios {
             // Written back while the call that wrote it went on: by now it may have returned.
-            if let (true, Some(file), true) = (is_write(flags), *file, parts.iter().any(|p| p.known == Known::No)) {
+            let unknown = parts.iter().any(|p| p.known == Attribution::No);
+            if let (true, Some(file), true) = (is_write(flags), *file, unknown) {
                 *parts = self.dirty.parts_begun(file, bio.off, bio.off.saturating_add(bio.bytes), bio.queued);
             }
         }
@@ -268,7 +269,9 @@ impl Blocks {
             if let (true, Some(file)) = (is_write(flags), file) {
                 for part in parts {
                     // What only shares a page with what a call wrote is not the call's.
-                    if let (Some((thread, Some((seq, of)))), Known::Range | Known::Page) = (part.writer, part.known) {
+                    if let (Some((thread, Some((seq, of)))), Attribution::Range | Attribution::Page) =
+                        (part.writer, part.known)
+                    {
                         *links.entry(((thread, seq, of), "writeback")).or_default() += part.bytes;
                     }
                 }
@@ -415,11 +418,11 @@ fn owners(request: &Request, class: &str, bios: &[Sent], ours: impl Fn(u64) -> b
             "journal" => "journal",
             "meta" => "meta",
             _ if bio.submitter.is_some() => "submitted",
-            _ => Known::No.name(),
+            _ => Attribution::No.name(),
         };
         let cgroup = bio.cgroup.filter(|cgroup| ours(*cgroup));
-        let unknown = (None, *file, cgroup, cgroup.map_or(Known::No.name(), |_| "cgroup"));
-        let of = |p: &Part| if p.known == Known::No { unknown } else { (p.writer, *file, None, p.known.name()) };
+        let unknown = (None, *file, cgroup, cgroup.map_or(Attribution::No.name(), |_| "cgroup"));
+        let of = |p: &Part| if p.known == Attribution::No { unknown } else { (p.writer, *file, None, p.known.name()) };
         match (is_write(request.cmd_flags), file) {
             (true, Some(_)) => parts.iter().for_each(|p| give(of(p), p.bytes)),
             (true, None) if bio.file.is_some() => give(unknown, bio.bytes),
@@ -429,7 +432,7 @@ fn owners(request: &Request, class: &str, bios: &[Sent], ours: impl Fn(u64) -> b
             }
         }
     }
-    give((None, None, None, Known::No.name()), u64::MAX);
+    give((None, None, None, Attribution::No.name()), u64::MAX);
     owners
 }
 

@@ -18,7 +18,7 @@ pub type Writer = (u32, Option<(u32, u32)>);
 
 /// How exactly the writer of some bytes is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Known {
+pub enum Attribution {
     /// A call wrote these bytes.
     Range,
     /// It dirtied the page that they are in.
@@ -31,7 +31,7 @@ pub enum Known {
     No,
 }
 
-impl Known {
+impl Attribution {
     /// The name in the table.
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Known {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     pub writer: Option<Writer>,
-    pub known: Known,
+    pub known: Attribution,
     pub bytes: u64,
 }
 
@@ -130,7 +130,7 @@ impl Dirty {
             let start = start.max(off);
             self.gap(file, from..start, [last, Some((start, range.writer))], &mut parts);
             from = range.end.min(end);
-            let known = if range.pages { Known::Page } else { Known::Range };
+            let known = if range.pages { Attribution::Page } else { Attribution::Range };
             parts.push(Part { writer: Some(range.writer), known, bytes: from - start });
             last = Some((from, range.writer));
         }
@@ -146,7 +146,7 @@ impl Dirty {
         [before, after]: [Option<(u64, Writer)>; 2],
         parts: &mut Vec<Part>,
     ) {
-        let mut push = |writer: Option<Writer>, known: Known, bytes: u64| {
+        let mut push = |writer: Option<Writer>, known: Attribution, bytes: u64| {
             if bytes > 0 {
                 parts.push(Part { writer, known, bytes });
             }
@@ -155,10 +155,10 @@ impl Dirty {
         let page_end = |at: u64| at.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
         let head = before.map_or(gap.start, |(at, _)| page_end(at).clamp(gap.start, gap.end));
         let tail = after.map_or(gap.end, |(at, _)| (at / PAGE * PAGE).clamp(head, gap.end));
-        push(before.map(|(_, writer)| writer), Known::Beside, head - gap.start);
+        push(before.map(|(_, writer)| writer), Attribution::Beside, head - gap.start);
         let cut = self.cut.get(&file).copied();
-        push(cut, if cut.is_some() { Known::Inode } else { Known::No }, tail - head);
-        push(after.map(|(_, writer)| writer), Known::Beside, gap.end - tail);
+        push(cut, if cut.is_some() { Attribution::Inode } else { Attribution::No }, tail - head);
+        push(after.map(|(_, writer)| writer), Attribution::Beside, gap.end - tail);
     }
 
     /// Forgets what of the range was written by `until`.
@@ -228,7 +228,7 @@ mod tests {
     const B: Writer = (0, None);
 
     fn writers(dirty: &Dirty, off: u64, end: u64, until: u64) -> Vec<(Writer, u64)> {
-        let parts = dirty.parts(1, off, end, until).into_iter().filter(|p| p.known == Known::Range);
+        let parts = dirty.parts(1, off, end, until).into_iter().filter(|p| p.known == Attribution::Range);
         parts.filter_map(|p| Some((p.writer?, p.bytes))).collect()
     }
 
@@ -247,31 +247,32 @@ mod tests {
     fn a_write_that_had_not_returned_is_known_later() {
         let mut dirty = Dirty::default();
         dirty.wrote(1, 0, PAGE, A, [10, 30]);
-        assert_eq!(dirty.parts(1, 0, PAGE, 20), [Part { writer: None, known: Known::No, bytes: PAGE }]);
-        assert_eq!(dirty.parts_begun(1, 0, PAGE, 20), [Part { writer: Some(A), known: Known::Range, bytes: PAGE }]);
+        assert_eq!(dirty.parts(1, 0, PAGE, 20), [Part { writer: None, known: Attribution::No, bytes: PAGE }]);
+        let all = Part { writer: Some(A), known: Attribution::Range, bytes: PAGE };
+        assert_eq!(dirty.parts_begun(1, 0, PAGE, 20), [all]);
         assert_eq!(dirty.parts_begun(1, 0, PAGE, 9)[0].writer, None);
     }
 
     #[test]
     fn each_byte_is_in_one_part() {
-        let part = |writer: Option<Writer>, known: Known, bytes: u64| Part { writer, known, bytes };
+        let part = |writer: Option<Writer>, known: Attribution, bytes: u64| Part { writer, known, bytes };
         let mut dirty = Dirty::default();
-        assert_eq!(dirty.parts(1, 0, 4096, 99), [part(None, Known::No, 4096)]);
+        assert_eq!(dirty.parts(1, 0, 4096, 99), [part(None, Attribution::No, 4096)]);
         dirty.wrote(1, 100, 50, A, [10; 2]);
         dirty.dirtied(1, 3 * PAGE, PAGE, B, 20);
         let parts = [
-            part(Some(A), Known::Beside, 100),
-            part(Some(A), Known::Range, 50),
-            part(Some(A), Known::Beside, PAGE - 150),
-            part(None, Known::No, 2 * PAGE),
-            part(Some(B), Known::Page, PAGE),
-            part(None, Known::No, PAGE),
+            part(Some(A), Attribution::Beside, 100),
+            part(Some(A), Attribution::Range, 50),
+            part(Some(A), Attribution::Beside, PAGE - 150),
+            part(None, Attribution::No, 2 * PAGE),
+            part(Some(B), Attribution::Page, PAGE),
+            part(None, Attribution::No, PAGE),
         ];
         assert_eq!(dirty.parts(1, 0, 5 * PAGE, 99), parts);
         // Two writers in one page share what neither wrote: the first has it.
         dirty.wrote(1, 300, 20, B, [10; 2]);
-        assert_eq!(dirty.parts(1, 150, 300, 99), [part(None, Known::No, 150)]);
-        assert_eq!(dirty.parts(1, 120, 310, 99)[1], part(Some(A), Known::Beside, 150));
+        assert_eq!(dirty.parts(1, 150, 300, 99), [part(None, Attribution::No, 150)]);
+        assert_eq!(dirty.parts(1, 120, 310, 99)[1], part(Some(A), Attribution::Beside, 150));
     }
 
     #[test]
@@ -316,7 +317,7 @@ mod tests {
         }
         assert_eq!(dropped, 3);
         assert_eq!(writers(&dirty, 0, 40, u64::MAX), [(A, 5)]);
-        let forgotten = Part { writer: Some(A), known: Known::Inode, bytes: PAGE };
+        let forgotten = Part { writer: Some(A), known: Attribution::Inode, bytes: PAGE };
         assert_eq!(dirty.parts(1, 100 * PAGE * PAGE, (100 * PAGE + 1) * PAGE, u64::MAX), [forgotten]);
     }
 

@@ -8,7 +8,7 @@ use crate::catalog::kernel::fuse::{self, Moves};
 use crate::catalog::kernel::nfs;
 use crate::correlate::losses::Losses;
 use crate::correlate::resources::processes::{Processes, ThreadState};
-use crate::event::{Asked, Exchange, Message, Replied, Reply};
+use crate::event::{Exchange, Message, Reply, RpcReply, RpcRequest};
 use crate::rows::{Row, Rpc, span_id};
 use crate::vocabulary::Layer;
 
@@ -96,8 +96,8 @@ impl Rpcs {
         out: &mut Vec<Row>,
     ) {
         match &message.what {
-            Exchange::Asked(asked) => self.asked(t_ns, message, asked, processes, out),
-            Exchange::Replied(replied) => self.replied(t_ns, message, replied, out),
+            Exchange::Request(asked) => self.asked(t_ns, message, asked, processes, out),
+            Exchange::Reply(replied) => self.replied(t_ns, message, replied, out),
         }
         if self.waiting.len() > self.max
             && let Some(id) = self.waiting.keys().next().copied()
@@ -107,7 +107,7 @@ impl Rpcs {
         }
     }
 
-    fn asked(&mut self, t_ns: i64, message: &Message, asked: &Asked, processes: &Processes, out: &mut Vec<Row>) {
+    fn asked(&mut self, t_ns: i64, message: &Message, asked: &RpcRequest, processes: &Processes, out: &mut Vec<Row>) {
         let operation = fuse::of(asked.operation);
         let server = processes.threads.get(&message.thread);
         let client = asked.tid.and_then(|tid| self.threads.get(&tid)).copied();
@@ -151,7 +151,7 @@ impl Rpcs {
         }
     }
 
-    fn replied(&mut self, t_ns: i64, message: &Message, replied: &Replied, out: &mut Vec<Row>) {
+    fn replied(&mut self, t_ns: i64, message: &Message, replied: &RpcReply, out: &mut Vec<Row>) {
         let Some(id) = self.open.remove(&(message.channel, message.number)) else { return };
         let Some(request) = self.waiting.get_mut(&id) else { return };
         let row = &mut request.row;
@@ -290,12 +290,12 @@ mod tests {
 
     fn asked(run: &mut Run, number: u64, operation: u32, time: u64, seq: u32, tid: i32) {
         let asked =
-            Asked { operation, dev: Some(0x10_0001), tid: Some(tid).filter(|t| *t > 0), range: Some((512, 64)) };
-        run.push(Event::Message(Message { time, thread: 1, seq, channel: 9, number, what: Exchange::Asked(asked) }));
+            RpcRequest { operation, dev: Some(0x10_0001), tid: Some(tid).filter(|t| *t > 0), range: Some((512, 64)) };
+        run.push(Event::Message(Message { time, thread: 1, seq, channel: 9, number, what: Exchange::Request(asked) }));
     }
 
     fn replied(run: &mut Run, number: u64, time: u64, (thread, seq): (u32, u32), errno: i16) {
-        let what = Exchange::Replied(Replied { errno, body: 40, taken: Some(30) });
+        let what = Exchange::Reply(RpcReply { errno, body: 40, taken: Some(30) });
         run.push(Event::Message(Message { time, thread, seq, channel: 9, number, what }));
     }
 
@@ -425,9 +425,9 @@ mod tests {
         let mut rpcs = Rpcs::new(2);
         let processes = Processes::new(crate::correlate::Variables { rank: vec![], size: vec![], job: vec![] });
         let (mut losses, mut out) = (Losses::default(), Vec::new());
-        let asked = Asked { operation: OPEN, dev: None, tid: None, range: None };
+        let asked = RpcRequest { operation: OPEN, dev: None, tid: None, range: None };
         for number in 0..5 {
-            let message = Message { time: 0, thread: 1, seq: 0, channel: 9, number, what: Exchange::Asked(asked) };
+            let message = Message { time: 0, thread: 1, seq: 0, channel: 9, number, what: Exchange::Request(asked) };
             rpcs.message(0, &message, &processes, &mut losses, &mut out);
         }
         assert_eq!((out.len(), rpcs.waiting.len(), rpcs.open.len()), (3, 2, 2));

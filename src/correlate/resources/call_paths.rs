@@ -11,7 +11,7 @@ const REMEMBERED: u64 = 2 * 65_536;
 /// How often it is looked what can be forgotten: after so many paths.
 const ROUND: u64 = 16_384;
 
-struct Known {
+struct PathEntry {
     path: Arc<str>,
     /// Its row was written.
     written: bool,
@@ -22,7 +22,7 @@ struct Known {
 /// Every path that was named lately; ids count from 1.
 #[derive(Default)]
 pub struct Named {
-    all: HashMap<i32, Known>,
+    all: HashMap<i32, PathEntry>,
     /// By a hash that a program which chooses the paths does not know.
     by_path: ByText<Arc<str>, i32>,
     last: i32,
@@ -43,7 +43,7 @@ impl Named {
         self.last += 1;
         self.came += 1;
         let path: Arc<str> = Arc::from(path);
-        self.all.insert(self.last, Known { path: Arc::clone(&path), written: true, last: self.came });
+        self.all.insert(self.last, PathEntry { path: Arc::clone(&path), written: true, last: self.came });
         self.by_path.insert(path, self.last);
         self.changed.push(self.last);
         self.last

@@ -1,7 +1,7 @@
 //! Records of calls and operations, and of what goes with them.
 
 use crate::event::wire::NOT_KNOWN;
-use crate::event::{Cached, Call, Enter, Event, FileKey, Kept, OffCpu, Operation, Wanted};
+use crate::event::{Cached, Call, DeferredCall, Enter, Event, FileKey, OffCpu, Operation, Wanted};
 use crate::skel::types as t;
 use t::{iot_call_bits, iot_call_flag as F, iot_detail_mark};
 
@@ -53,9 +53,9 @@ pub(super) fn syscall(s: &t::iot_syscall) -> Event {
     Event::Call(on_file(s))
 }
 
-pub(super) fn kept(k: &t::iot_kept) -> Event {
+pub(super) fn deferred(k: &t::iot_kept) -> Event {
     let known = |n: u64| (k.known != 0).then_some(n);
-    Event::Kept(Box::new(Kept {
+    Event::Deferred(Box::new(DeferredCall {
         call: on_file(&k.e),
         sent: k.sent,
         inner: k.inner,

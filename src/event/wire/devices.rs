@@ -1,6 +1,6 @@
 //! Records of block requests, of pages that became dirty, and of requests to servers.
 
-use crate::event::{Asked, Bio, Dirtied, Event, Exchange, FileKey, Message, Replied, Reply, Request};
+use crate::event::{Bio, Dirtied, Event, Exchange, FileKey, Message, Reply, Request, RpcReply, RpcRequest};
 use crate::skel::types as t;
 use t::{iot_bio_flag as B, iot_reply_flag as R};
 
@@ -71,7 +71,7 @@ pub(super) fn message(r: &t::iot_rpc) -> Message {
     let whole = |at: usize| u64::from(half(at)) | u64::from(half(at + 4)) << 32;
     let (length, second) = (half(0), half(4));
     let what = if r.reply == 0 {
-        Exchange::Asked(Asked {
+        Exchange::Request(RpcRequest {
             operation: second,
             dev: (r.dev != 0).then_some(i64::from(r.dev)),
             tid: i32::try_from(half(32)).ok().filter(|tid| *tid > 0 && r.nested == 0),
@@ -80,7 +80,7 @@ pub(super) fn message(r: &t::iot_rpc) -> Message {
     } else {
         let body = length.saturating_sub(OUT);
         let errno = i16::try_from((second as i32).saturating_neg()).unwrap_or(i16::MAX);
-        Exchange::Replied(Replied { errno, body, taken: (body >= 8).then(|| half(16)) })
+        Exchange::Reply(RpcReply { errno, body, taken: (body >= 8).then(|| half(16)) })
     };
     Message { time: r.time, thread: r.thread, seq: r.seq, channel: r.channel, number: whole(8), what }
 }

@@ -24,7 +24,7 @@ pub mod records {
 
 use crate::event::{Event, FileKey, TextKind, Written};
 use crate::skel::types as t;
-use calls::{cached, call, enter, kept, operation, syscall};
+use calls::{cached, call, deferred, enter, operation, syscall};
 use devices::{bio_of, dirtied, disk, message, reply, request};
 use files::{belongs, file, join_path, mapped};
 use plain::Plain;
@@ -147,7 +147,7 @@ impl Decoder {
         let event = match t::iot_type(u32::from(kind & !MARKS)) {
             t::iot_type::IOT_T_CALL => Event::Call(call(get(kind, bytes)?, None)),
             t::iot_type::IOT_T_SYSCALL => syscall(get(kind, bytes)?),
-            t::iot_type::IOT_T_KEPT => kept(get(kind, bytes)?),
+            t::iot_type::IOT_T_KEPT => deferred(get(kind, bytes)?),
             _ if kind & MARKS != 0 && !MARKED.contains(&u32::from(kind & !MARKS)) => {
                 return Err(WireError::Unknown(kind));
             }

@@ -1,7 +1,7 @@
 #![allow(unsafe_code)]
 use super::*;
 use crate::event::wire::devices::{message, reply};
-use crate::event::{Asked, BUCKETS, Exchange, Message, Replied};
+use crate::event::{BUCKETS, Exchange, Message, RpcReply, RpcRequest};
 use crate::hist::{TABLE_BITS, bucket};
 use proptest::prelude::*;
 use t::{iot_bio_flag as B, iot_reply_flag as R};
@@ -100,17 +100,17 @@ fn a_request_and_its_reply_are_read_as_the_kernel_lays_them_out() {
         put(&mut record, at, &word.to_ne_bytes());
     }
     put(&mut record, 48, &(1_u64 << 40).to_ne_bytes());
-    let asked = Asked { operation: 15, dev: Some(5), tid: Some(1234), range: Some((1 << 40, 4096)) };
-    let expected = Message { time: 6, thread: 3, seq: 4, channel: 7, number: 9, what: Exchange::Asked(asked) };
+    let asked = RpcRequest { operation: 15, dev: Some(5), tid: Some(1234), range: Some((1 << 40, 4096)) };
+    let expected = Message { time: 6, thread: 3, seq: 4, channel: 7, number: 9, what: Exchange::Request(asked) };
     assert_eq!(message(&record), expected);
     // Numbers of threads in another namespace are other threads' here.
     record.nested = 1;
-    assert_eq!(message(&record).what, Exchange::Asked(Asked { tid: None, ..asked }));
+    assert_eq!(message(&record).what, Exchange::Request(RpcRequest { tid: None, ..asked }));
     record.reply = 1;
     for (at, word) in [(0, 24_u32), (4, (-5_i32) as u32), (16, 77)] {
         put(&mut record, at, &word.to_ne_bytes());
     }
-    assert_eq!(message(&record).what, Exchange::Replied(Replied { errno: 5, body: 8, taken: Some(77) }));
+    assert_eq!(message(&record).what, Exchange::Reply(RpcReply { errno: 5, body: 8, taken: Some(77) }));
 }
 
 #[test]

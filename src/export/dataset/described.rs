@@ -40,8 +40,8 @@ pub const MANY: usize = 32_768;
 /// So many processes are remembered to the end of a dataset: what they wrote may reach a device long after they have ended.
 const PROCESSES: usize = 16_384;
 
-/// A row.
-struct Known<T> {
+/// A row that is retained, for the datasets after the one that it was written to.
+struct RetainedRow<T> {
     row: T,
     /// The dataset that it was last written to.
     written: u32,
@@ -50,7 +50,7 @@ struct Known<T> {
 }
 
 /// Behind pointers: a table with room for twice as many as it holds, made anew as it grows, is the smaller for it.
-type All<T> = HashMap<i32, Box<Known<T>>>;
+type All<T> = HashMap<i32, Box<RetainedRow<T>>>;
 
 /// What rows refer to.
 #[derive(Default)]
@@ -141,7 +141,7 @@ fn again<T: Clone>(all: &mut All<T>, id: i32, (now, look): (u32, u32)) -> Option
 }
 
 /// Drops those that do not stay, and after many of them their room.
-fn keep_only<T>(all: &mut All<T>, mut stays: impl FnMut(i32, &Known<T>) -> bool) {
+fn keep_only<T>(all: &mut All<T>, mut stays: impl FnMut(i32, &RetainedRow<T>) -> bool) {
     all.retain(|id, known| stays(*id, known));
     all.shrink_to(4 * all.len());
 }
@@ -194,14 +194,24 @@ impl Described {
         let (written, look) = (self.now, self.look);
         match row {
             Row::Process(r) => {
-                drop(self.processes.insert(r.process_ix, Box::new(Known { row: (**r).clone(), written, look })));
+                drop(self.processes.insert(r.process_ix, Box::new(RetainedRow { row: (**r).clone(), written, look })));
             }
-            Row::Thread(r) => drop(self.threads.insert(r.thread_ix, Box::new(Known { row: r.clone(), written, look }))),
-            Row::File(r) => drop(self.files.insert(r.file_id, Box::new(Known { row: (**r).clone(), written, look }))),
+            Row::Thread(r) => {
+                drop(self.threads.insert(r.thread_ix, Box::new(RetainedRow { row: r.clone(), written, look })));
+            }
+            Row::File(r) => {
+                drop(self.files.insert(r.file_id, Box::new(RetainedRow { row: (**r).clone(), written, look })));
+            }
             Row::FilePath(r) => drop(self.paths.insert(r.file_id, r.clone())),
-            Row::CallPath(r) => drop(self.named.insert(r.path_id, Box::new(Known { row: r.clone(), written, look }))),
-            Row::Handle(r) => drop(self.handles.insert(r.handle_id, Box::new(Known { row: r.clone(), written, look }))),
-            Row::Object(r) => drop(self.objects.insert(r.object_id, Box::new(Known { row: r.clone(), written, look }))),
+            Row::CallPath(r) => {
+                drop(self.named.insert(r.path_id, Box::new(RetainedRow { row: r.clone(), written, look })));
+            }
+            Row::Handle(r) => {
+                drop(self.handles.insert(r.handle_id, Box::new(RetainedRow { row: r.clone(), written, look })));
+            }
+            Row::Object(r) => {
+                drop(self.objects.insert(r.object_id, Box::new(RetainedRow { row: r.clone(), written, look })));
+            }
             Row::Mount(r) => drop(self.mounts.insert(r.mount_id, (**r).clone())),
             // A verdict on a whole layer is one on the time until it is given.
             Row::Coverage(r) if !(r.target.is_empty() && r.symbol.is_empty()) => {
@@ -296,9 +306,10 @@ impl Described {
     /// processes and threads nothing, when there are no more processes than that.
     fn drop_old(&mut self, processes: usize, lately: impl Fn(u32, u32) -> bool) {
         let forgotten = &mut self.forgotten;
-        let over = |p: &Known<Process>| p.row.end_ns.is_some() && !lately(p.written, p.look);
+        let over = |p: &RetainedRow<Process>| p.row.end_ns.is_some() && !lately(p.written, p.look);
         let gone = |process: i32| process >= 0 && self.processes.get(&process).is_none_or(|p| over(p));
-        let open = |h: &Known<Handle>| lately(h.written, h.look) || (h.row.end_ns.is_none() && !gone(h.row.process_ix));
+        let open =
+            |h: &RetainedRow<Handle>| lately(h.written, h.look) || (h.row.end_ns.is_none() && !gone(h.row.process_ix));
         let named = self.objects.values().filter(|o| lately(o.written, o.look)).filter_map(|o| o.row.handle_id);
         let handles = self.handles.iter().filter(|(_, h)| open(h)).map(|(id, _)| *id).chain(named).collect();
         let handles = reached(&self.handles, &self.objects, handles);

@@ -24,7 +24,7 @@ use nix::errno::Errno;
 use crate::export::dataset::background::Background;
 use crate::export::dataset::stream::{Limits, Streams, Target};
 use crate::export::dataset::table::Table as _;
-use crate::export::files::directory::{Directory, Whereabouts};
+use crate::export::files::directory::{Directory, TrackedDirectory};
 use crate::export::reading::compact::{Compacted, compact};
 use crate::rows::{Row, Span};
 
@@ -153,8 +153,8 @@ impl DatasetWriter {
     }
 
     /// What finds its directory again.
-    pub fn whereabouts(&self) -> Result<Whereabouts> {
-        self.target.directory.whereabouts()
+    pub fn tracked(&self) -> Result<TrackedDirectory> {
+        self.target.directory.tracked()
     }
 
     /// The size of what is on disk.

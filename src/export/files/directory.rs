@@ -25,13 +25,13 @@ pub struct Directory {
     owner: Option<(u32, u32)>,
 }
 
-/// A directory, whatever its name is.
-pub struct Whereabouts {
+/// A directory that is found again, whatever its name is.
+pub struct TrackedDirectory {
     file: File,
     path: PathBuf,
 }
 
-impl Whereabouts {
+impl TrackedDirectory {
     /// Its path: the one that it was given, as long as that leads to it.
     pub fn now(&self) -> PathBuf {
         let own = self.file.metadata().ok();
@@ -138,16 +138,16 @@ impl Directory {
     }
 
     /// What finds it again when it was given another name.
-    pub fn whereabouts(&self) -> Result<Whereabouts> {
+    pub fn tracked(&self) -> Result<TrackedDirectory> {
         let file = self.file.try_clone().with_context(|| self.path.display().to_string())?;
-        Ok(Whereabouts { file, path: self.path.clone() })
+        Ok(TrackedDirectory { file, path: self.path.clone() })
     }
 
     /// Takes over all files of a dataset.
     ///
     /// # Errors
     /// When they cannot be read there, or written here.
-    pub fn take_over(&self, from: &Whereabouts) -> Result<()> {
+    pub fn take_over(&self, from: &TrackedDirectory) -> Result<()> {
         let what = |name: &str| format!("cannot write {}", self.path.join(name).display());
         for name in entries(&from.file)?.iter().filter(|name| is_ours(name)).map(String::as_str) {
             if renameat(&from.file, name, &self.file, name).is_err() {

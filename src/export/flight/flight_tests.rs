@@ -17,7 +17,7 @@ use crate::export::rotating::rotation_tests::{
     at, bytes_of, call, datasets, facts, file, handle, meta, named, names, object, process, rows, thread,
 };
 use crate::export::{Dataset, Moment, Options};
-use crate::inflight::{InFlight, Open, Operation, What};
+use crate::inflight::{InFlight, Open, Operation, OperationKind};
 use crate::rows::{
     BlockBytes, CallPath, Coverage, File, FilePath, Handle, Hist, Loss, Metric, Object, Process, Rollup, Row, Span,
     Thread, span_id,
@@ -202,7 +202,7 @@ fn operation(id: i64, op: &str, file: &str) -> Operation {
         offset: None,
     };
     Operation {
-        what: What::Calls,
+        kind: OperationKind::Calls,
         id,
         start_ns: 17 * SECOND,
         age_ns: 2 * SECOND,
@@ -303,7 +303,7 @@ fn a_call_in_flight_is_on_the_last_file_that_has_its_path() {
     writer.push(process(2, None));
     writer.push(thread(2, 2));
     // A request of a device has a number of its own, which may be that of a call.
-    let request = Operation { what: What::Request, ..operation(span_id(2, 9), "write", "/f30") };
+    let request = Operation { kind: OperationKind::Request, ..operation(span_id(2, 9), "write", "/f30") };
     for (file_id, unlinked) in (1..=20).map(|id| (id, false)).chain([(21, true), (22, true)]) {
         let key = FileKey { ino: file_id as u64, ..FileKey::default() };
         writer.push(Row::File(Box::new(File {

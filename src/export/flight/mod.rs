@@ -26,7 +26,7 @@ use crate::export::flight::window::{Window, WindowSnapshot};
 use crate::export::reading::shift::{END, shift};
 use crate::export::rotating::periods::{Notify, Retention};
 use crate::export::rotating::{Moment, fact, nanoseconds, next_name, refuse_dataset};
-use crate::inflight::{InFlight, Operation, What};
+use crate::inflight::{InFlight, Operation, OperationKind};
 use crate::rows::{Coverage, Meta, Row, SEQ_BITS, Span};
 use crate::text;
 use crate::vocabulary::{flag, intern};
@@ -261,7 +261,7 @@ impl FlightWriter {
 
     /// Calls in flight as rows. The call that waits for a request of a device stands for it.
     fn unfinished(&self, now: &InFlight) -> Vec<Span> {
-        let operations = || now.operations.iter().filter(|o| o.what != What::Request);
+        let operations = || now.operations.iter().filter(|o| o.kind != OperationKind::Request);
         let named = || operations().flat_map(|o| &o.calls).filter_map(|call| Some((call.id, call.file.as_deref()?)));
         // Of files that had the path one after the other it is the last.
         let mut files: HashMap<&str, Option<i32>> = named().map(|(_, path)| (path, None)).collect();

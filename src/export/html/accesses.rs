@@ -22,21 +22,21 @@ struct Point {
     draw: u64,
 }
 
-/// Of one file.
-struct Kept {
+/// The points of one file that are shown.
+struct FilePoints {
     all: i64,
     points: Vec<Point>,
     /// Points whose draw is below this are kept: one in 2^n of all.
     below: u64,
 }
 
-impl Default for Kept {
+impl Default for FilePoints {
     fn default() -> Self {
         Self { all: 0, points: Vec::new(), below: u64::MAX }
     }
 }
 
-impl Kept {
+impl FilePoints {
     fn add(&mut self, point: Point) {
         self.all = self.all.saturating_add(1);
         if point.draw > self.below {
@@ -64,7 +64,7 @@ impl Kept {
 
 /// By number of the file on the page: the first ones took the most time.
 pub struct Accesses {
-    files: BTreeMap<u32, Kept>,
+    files: BTreeMap<u32, FilePoints>,
     /// Numbers from here on are libraries and the like, or no single files.
     end: u32,
 }

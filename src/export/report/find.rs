@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 
 use crate::analysis::trace::source::IdKind;
 use crate::export::Dataset;
-use crate::export::report::related::Facts;
+use crate::export::report::related::DatasetMeta;
 use crate::rows::{Meta, SEQ_BITS};
 
 /// The columns that hold ids, by what they are ids of.
@@ -25,10 +25,10 @@ pub const IDS: [(IdKind, &[&str]); 9] = [
 const THREAD: &str = "thread_ix";
 
 /// A dataset that can be read.
-pub struct Known {
+pub struct ReadableDataset {
     pub host: String,
     pub dataset: Dataset,
-    pub facts: Facts,
+    pub meta: DatasetMeta,
     /// The greatest id of each kind. Spans: of a thread.
     pub greatest: [i64; IDS.len()],
 }
@@ -37,7 +37,7 @@ pub struct Known {
 ///
 /// # Errors
 /// When there is none, or none can be read.
-pub fn find(path: &Path) -> Result<(Vec<Known>, Vec<String>)> {
+pub fn find(path: &Path) -> Result<(Vec<ReadableDataset>, Vec<String>)> {
     let error = match Dataset::open(path) {
         Ok(dataset) => return Ok(known(vec![dataset], Vec::new())),
         Err(error) => error,
@@ -60,7 +60,7 @@ pub fn find(path: &Path) -> Result<(Vec<Known>, Vec<String>)> {
     Ok((known, unreadable))
 }
 
-fn known(found: Vec<Dataset>, mut unreadable: Vec<String>) -> (Vec<Known>, Vec<String>) {
+fn known(found: Vec<Dataset>, mut unreadable: Vec<String>) -> (Vec<ReadableDataset>, Vec<String>) {
     let several = found.len() > 1;
     let mut known = Vec::new();
     for dataset in found {
@@ -73,14 +73,14 @@ fn known(found: Vec<Dataset>, mut unreadable: Vec<String>) -> (Vec<Known>, Vec<S
             // Ids of one dataset need no range of their own.
             Err(_) => Default::default(),
         };
-        let mut facts = Facts::default();
+        let mut meta = DatasetMeta::default();
         // What cannot be read of it is a warning of the dataset.
         let _ = dataset.rows(|row: Meta| {
-            facts.0.insert(row.key, row.value);
+            meta.0.insert(row.key, row.value);
             Ok(())
         });
-        let host = facts.0.get("host").cloned().or_else(|| dataset.hosts().first().cloned()).unwrap_or_default();
-        known.push(Known { host, dataset, facts, greatest });
+        let host = meta.0.get("host").cloned().or_else(|| dataset.hosts().first().cloned()).unwrap_or_default();
+        known.push(ReadableDataset { host, dataset, meta, greatest });
     }
     (known, unreadable)
 }

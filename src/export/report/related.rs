@@ -6,11 +6,11 @@ use std::ops::RangeInclusive;
 use crate::export::Dataset;
 use crate::rows::Process;
 
-/// The facts of a dataset that differ between those of one run.
+/// What `meta` has of a dataset: that which differs between those of one run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts(pub BTreeMap<String, String>);
+pub struct DatasetMeta(pub BTreeMap<String, String>);
 
-impl Facts {
+impl DatasetMeta {
     pub fn number(&self, key: &str) -> Option<i64> {
         self.0.get(key)?.parse().ok()
     }
@@ -35,7 +35,7 @@ pub struct About {
 }
 
 impl About {
-    pub fn of(host: &str, dataset: &Dataset, facts: &Facts) -> Self {
+    pub fn of(host: &str, dataset: &Dataset, meta: &DatasetMeta) -> Self {
         let mut jobs = BTreeSet::new();
         // What cannot be read of it is a warning of the dataset.
         let _ = dataset.rows(|process: Process| {
@@ -43,10 +43,10 @@ impl About {
             Ok(())
         });
         // Of a tracer that was killed the start is known.
-        let from = facts.number("t0_wall_ns");
-        let time = from.map(|from| from..=from.saturating_add(facts.number("end_ns").unwrap_or(0).max(0)));
-        let trace = facts.run().map(|run| (host.to_owned(), run));
-        Self { trace, jobs, command: facts.0.get("command").cloned(), time, of_flight: facts.0.contains_key("trigger") }
+        let from = meta.number("t0_wall_ns");
+        let time = from.map(|from| from..=from.saturating_add(meta.number("end_ns").unwrap_or(0).max(0)));
+        let trace = meta.run().map(|run| (host.to_owned(), run));
+        Self { trace, jobs, command: meta.0.get("command").cloned(), time, of_flight: meta.0.contains_key("trigger") }
     }
 
     /// Nodes of one job have its id in common. Without one: other commands, at another time, are another

@@ -10,8 +10,8 @@ use crate::HashMap;
 use crate::analysis::trace::share::{HELD_NS, TRACING_NS};
 use crate::analysis::trace::source::{Each, Hosts, IdKind, Origin, Source};
 use crate::export::reading::shift::Times;
-use crate::export::report::find::{IDS, Known, find};
-use crate::export::report::related::{About, Facts, related};
+use crate::export::report::find::{IDS, ReadableDataset, find};
+use crate::export::report::related::{About, DatasetMeta, related};
 use crate::export::report::renumber::{Ids, Renumber};
 use crate::export::report::{Clock, NodeRow};
 use crate::export::{Dataset, Table};
@@ -22,7 +22,7 @@ use crate::rows::{
 
 struct Part {
     dataset: Dataset,
-    facts: Facts,
+    meta: DatasetMeta,
     /// The greatest id of each kind. Spans: of a thread.
     greatest: [i64; IDS.len()],
     /// The run that it is of.
@@ -82,8 +82,8 @@ impl Union {
 
     fn open_apart(path: &Path, are: fn(&About, &About) -> bool) -> Result<Vec<Self>> {
         let (known, unreadable) = find(path)?;
-        let about: Vec<About> = known.iter().map(|one| About::of(&one.host, &one.dataset, &one.facts)).collect();
-        let mut groups = BTreeMap::<usize, Vec<Known>>::new();
+        let about: Vec<About> = known.iter().map(|one| About::of(&one.host, &one.dataset, &one.meta)).collect();
+        let mut groups = BTreeMap::<usize, Vec<ReadableDataset>>::new();
         for (one, group) in known.into_iter().zip(related(&about, are)) {
             groups.entry(group).or_default().push(one);
         }
@@ -100,18 +100,18 @@ impl Union {
         self.parts.iter().map(|part| part.dataset.path()).collect()
     }
 
-    fn of(mut known: Vec<Known>, unreadable: Vec<String>) -> Result<Self> {
+    fn of(mut known: Vec<ReadableDataset>, unreadable: Vec<String>) -> Result<Self> {
         // Those of one run in order of time: of several rows of one id the last holds.
-        known.sort_by_key(|one| (one.host.clone(), one.facts.run(), one.facts.number("t0_ns")));
+        known.sort_by_key(|one| (one.host.clone(), one.meta.run(), one.meta.number("t0_ns")));
         let mut union = Self { parts: Vec::new(), runs: Vec::new(), wall_ns: None, unreadable };
-        let walls = known.iter().filter_map(|one| one.facts.number("t0_wall_ns"));
+        let walls = known.iter().filter_map(|one| one.meta.number("t0_wall_ns"));
         union.wall_ns = walls.min();
         let mut last = None;
         let mut start = (0, 0);
-        for Known { host, dataset, facts, greatest } in known {
-            let (wall, t0) = (facts.number("t0_wall_ns"), facts.number("t0_ns").unwrap_or(0));
+        for ReadableDataset { host, dataset, meta, greatest } in known {
+            let (wall, t0) = (meta.number("t0_wall_ns"), meta.number("t0_ns").unwrap_or(0));
             // A dataset without a start time is of a run of its own.
-            let run = facts.run().map(|run| (host.clone(), run));
+            let run = meta.run().map(|run| (host.clone(), run));
             if run.is_none() || run != last {
                 union.runs.push(Run { host, bases: [0; IDS.len()] });
                 start = (wall.unwrap_or(0).saturating_sub(union.wall_ns.unwrap_or(0)).max(0), t0);
@@ -119,7 +119,7 @@ impl Union {
             }
             // Within a run by CLOCK_MONOTONIC, which is never set.
             let begins_ns = t0.saturating_sub(start.1).saturating_add(start.0);
-            union.parts.push(Part { dataset, facts, greatest, run: union.runs.len() - 1, begins_ns });
+            union.parts.push(Part { dataset, meta, greatest, run: union.runs.len() - 1, begins_ns });
         }
         union.refuse_overlaps()?;
         union.number()?;
@@ -129,7 +129,7 @@ impl Union {
     /// Datasets of a flight recorder have rows in common, so that not even sums of several mean anything.
     fn refuse_overlaps(&self) -> Result<()> {
         for run in 0..self.runs.len() {
-            let of_flight = self.parts.iter().filter(|part| part.run == run && part.facts.0.contains_key("trigger"));
+            let of_flight = self.parts.iter().filter(|part| part.run == run && part.meta.0.contains_key("trigger"));
             let paths: Vec<_> = of_flight.map(|part| part.dataset.path()).collect();
             if let [.., last] = paths.as_slice()
                 && paths.len() > 1
@@ -316,12 +316,12 @@ impl Union {
     /// The facts of all datasets as those of one.
     pub fn facts(&self) -> BTreeMap<String, String> {
         if let [only] = self.parts.as_slice() {
-            return only.facts.0.clone();
+            return only.meta.0.clone();
         }
         let mut all = BTreeMap::<String, Vec<String>>::new();
         let mut libraries = BTreeSet::new();
-        for Part { facts, .. } in &self.parts {
-            for (key, value) in &facts.0 {
+        for Part { meta, .. } in &self.parts {
+            for (key, value) in &meta.0 {
                 if key.starts_with("library.") {
                     libraries.insert(value.clone());
                 } else if let Some(values) = all.get_mut(key) {
@@ -341,7 +341,7 @@ impl Union {
         // Of each run the last dataset has the end.
         let lasts = (0..self.runs.len()).filter_map(|run| self.parts.iter().rfind(|part| part.run == run));
         let ends: Option<Vec<i64>> =
-            lasts.map(|p| Some(p.begins_ns.saturating_add(p.facts.number("end_ns")?))).collect();
+            lasts.map(|p| Some(p.begins_ns.saturating_add(p.meta.number("end_ns")?))).collect();
         match ends.and_then(|ends| ends.into_iter().max()) {
             Some(end) => facts.insert("end_ns".to_owned(), end.to_string()),
             None => facts.remove("end_ns"),
@@ -476,8 +476,8 @@ impl Source for Union {
                 None => nodes.push(NodeRow {
                     host: host.clone(),
                     datasets: 1,
-                    start_wall_ns: part.facts.number("t0_wall_ns"),
-                    kernel: part.facts.0.get("kernel").cloned(),
+                    start_wall_ns: part.meta.number("t0_wall_ns"),
+                    kernel: part.meta.0.get("kernel").cloned(),
                     clock: Clock::default(),
                 }),
             }

@@ -15,7 +15,7 @@ use anyhow::{Result, bail};
 use crate::export::dataset::described::{CLOCK_PAIR, Described, Forgotten, RUN};
 use crate::export::dataset::stream::Limits;
 use crate::export::dataset::{DatasetWriter, Options, names};
-use crate::export::files::directory::{Directory, Whereabouts};
+use crate::export::files::directory::{Directory, TrackedDirectory};
 use crate::export::reading::shift::{END, shift};
 use crate::export::rotating::periods::{Keeper, Notify};
 use crate::rows::{Meta, Row};
@@ -127,8 +127,8 @@ impl RotatingWriter {
     }
 
     /// What finds the directory of all of them again.
-    pub fn whereabouts(&self) -> Result<Whereabouts> {
-        self.directory.whereabouts()
+    pub fn tracked(&self) -> Result<TrackedDirectory> {
+        self.directory.tracked()
     }
 
     /// Adds a row to its table, see [`DatasetWriter::push`].

@@ -2,7 +2,7 @@
 //! may be stuck themselves: only a thread on which no other waits may call it.
 
 use crate::catalog::{Argument, Family, Role, Row, Src};
-use crate::inflight::{Frame, InFlight, Open, Operation, What};
+use crate::inflight::{Frame, InFlight, Open, Operation, OperationKind};
 use crate::loader::processes::existing;
 use crate::loader::stacks::inflight::Look;
 use crate::loader::stacks::symbols::Symbols;
@@ -94,7 +94,7 @@ impl Resolver {
         let (id, start_ns) = (last.id, outermost.unwrap_or(first.start_ns));
         let comm = thread.comm.split(|b| *b == 0).next().unwrap_or_default();
         Some(Operation {
-            what: What::Calls,
+            kind: OperationKind::Calls,
             id,
             start_ns,
             age_ns: 0,
@@ -123,7 +123,7 @@ impl Resolver {
             bytes: valid(iot_call_flag::IOT_F_LEN, op.len).filter(|_| row.role() == Role::Use),
             offset: valid(iot_call_flag::IOT_F_OFF, op.off).filter(|off| *off >= 0),
         };
-        Some(waiting(What::Asynchronous, pid, call))
+        Some(waiting(OperationKind::Asynchronous, pid, call))
     }
 
     fn request(&self, r: &iot_inflight) -> Operation {
@@ -143,7 +143,7 @@ impl Resolver {
             // A flush has no sector: all bits are set.
             offset: i64::try_from(r.sector.saturating_mul(SECTOR)).ok(),
         };
-        waiting(What::Request, r.pid, call)
+        waiting(OperationKind::Request, r.pid, call)
     }
 
     /// Where a waiting thread is in its program. It may have gone on since: then there is no stack.
@@ -165,10 +165,10 @@ impl Resolver {
 }
 
 /// What no thread waits for in a call of its own.
-fn waiting(what: What, pid: u32, call: Open) -> Operation {
+fn waiting(kind: OperationKind, pid: u32, call: Open) -> Operation {
     let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     Operation {
-        what,
+        kind,
         id: call.id,
         start_ns: call.start_ns,
         age_ns: 0,

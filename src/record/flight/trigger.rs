@@ -4,7 +4,7 @@ use crate::analysis::findings::Finding;
 use crate::analysis::speed::VERY_SLOW;
 use crate::cli::trigger::Trigger;
 use crate::export::Why;
-use crate::inflight::{InFlight, Open, Operation, What};
+use crate::inflight::{InFlight, Open, Operation, OperationKind};
 use crate::rows::{Process, Row, Span};
 use crate::text;
 use crate::vocabulary::{Kind, Layer, flag};
@@ -193,7 +193,7 @@ impl Stuck {
             text::time(age(call)),
             operation.pid
         );
-        Some(Why { text, at_ns: now.at_ns, span_id: (operation.what != What::Request).then_some(call.id) })
+        Some(Why { text, at_ns: now.at_ns, span_id: (operation.kind != OperationKind::Request).then_some(call.id) })
     }
 }
 
@@ -204,7 +204,7 @@ fn open_call(operation: &Operation) -> Option<&Open> {
 }
 
 fn key(operation: &Operation, call: &Open) -> Key {
-    (operation.what == What::Request, call.id)
+    (operation.kind == OperationKind::Request, call.id)
 }
 
 #[cfg(test)]
@@ -352,10 +352,10 @@ mod tests {
     }
 
     /// As they are looked at: named by the innermost call, as old as the outermost that is no phase.
-    fn operation(what: What, calls: Vec<Open>) -> Operation {
+    fn operation(kind: OperationKind, calls: Vec<Open>) -> Operation {
         let outermost = calls.iter().find(|c| c.layer != Layer::App).unwrap_or(&calls[0]).start_ns;
         Operation {
-            what,
+            kind,
             id: calls.last().unwrap().id,
             start_ns: outermost,
             age_ns: 0,
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn a_stuck_call_is_reported_once() {
-        let flock = |id| operation(What::Calls, vec![open(id, Layer::Syscall, "flock", Kind::Other, id)]);
+        let flock = |id| operation(OperationKind::Calls, vec![open(id, Layer::Syscall, "flock", Kind::Other, id)]);
         let look = |at_ns, ids: &[i64]| InFlight { at_ns, operations: ids.iter().map(|id| flock(*id)).collect() };
         assert!(Stuck::wanted(&triggers("slow=1s,crash")).is_none());
         let mut stuck = Stuck::wanted(&triggers("stuck=2s,stuck=1s")).unwrap();
@@ -397,7 +397,7 @@ mod tests {
                 open(2, Layer::Hdf5, "H5Dwrite", Kind::Write, second),
                 open(2 + at, Layer::Syscall, "pwrite64", Kind::Write, at * second - 5),
             ];
-            InFlight { at_ns: at * second, operations: vec![operation(What::Calls, calls)] }
+            InFlight { at_ns: at * second, operations: vec![operation(OperationKind::Calls, calls)] }
         };
         assert_eq!(stuck.find(&look(10)), None);
         let why = stuck.find(&look(11)).unwrap();
@@ -413,14 +413,14 @@ mod tests {
         let second = 1000 * MS;
         let mut stuck = Stuck::wanted(&triggers("stuck=10s")).unwrap();
         let phase = || open(1, Layer::App, "compute", Kind::Other, 0);
-        let idle = operation(What::Calls, vec![open(2, Layer::Syscall, "io_uring_enter", Kind::Wait, 0)]);
-        let computes = operation(What::Calls, vec![phase()]);
+        let idle = operation(OperationKind::Calls, vec![open(2, Layer::Syscall, "io_uring_enter", Kind::Wait, 0)]);
+        let computes = operation(OperationKind::Calls, vec![phase()]);
         let operations = vec![computes, idle];
         assert_eq!(stuck.find(&InFlight { at_ns: 3600 * second, operations: operations.clone() }), None);
         // A call that began late in a wait that began early.
         let inner = open(4, Layer::Syscall, "pwrite64", Kind::Write, 3600 * second);
         let waits = vec![phase(), open(3, Layer::Mpiio, "MPI_Wait", Kind::Wait, 0), inner];
-        let at = |at_ns| InFlight { at_ns, operations: vec![operation(What::Calls, waits.clone())] };
+        let at = |at_ns| InFlight { at_ns, operations: vec![operation(OperationKind::Calls, waits.clone())] };
         assert_eq!(stuck.find(&at(3605 * second)), None);
         assert_eq!(stuck.find(&at(3610 * second)).unwrap().span_id, Some(4));
     }
@@ -429,8 +429,8 @@ mod tests {
     fn a_request_and_a_call_of_one_number_are_two() {
         let second = 1000 * MS;
         let mut stuck = Stuck::wanted(&triggers("stuck=10s")).unwrap();
-        let call = operation(What::Calls, vec![open(5, Layer::Syscall, "flock", Kind::Other, 0)]);
-        let request = operation(What::Request, vec![open(5, Layer::Block, "write", Kind::Write, second)]);
+        let call = operation(OperationKind::Calls, vec![open(5, Layer::Syscall, "flock", Kind::Other, 0)]);
+        let request = operation(OperationKind::Request, vec![open(5, Layer::Block, "write", Kind::Write, second)]);
         let at = |at_ns| InFlight { at_ns, operations: vec![call.clone(), request.clone()] };
         assert_eq!(stuck.find(&at(10 * second)).unwrap().span_id, Some(5));
         let why = stuck.find(&at(11 * second)).unwrap();

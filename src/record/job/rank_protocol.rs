@@ -11,9 +11,9 @@ use std::time::Duration;
 /// Longer than any question or answer is.
 const LONGEST: usize = 4096;
 
-/// What a rank asks with; see [`ask`].
+/// The request of a rank; see [`ask`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct RankRequest {
     pub rank: Option<u32>,
     pub program: Option<u32>,
     pub guard: Option<i32>,
@@ -59,11 +59,11 @@ pub fn ask(tracer: &mut UnixStream, rank: Option<u32>, program: Option<u32>, gua
 ///
 /// # Errors
 /// When it sends something else, or nothing.
-pub fn asked(rank: &mut UnixStream, patience: Duration) -> Result<Asked> {
+pub fn request(rank: &mut UnixStream, patience: Duration) -> Result<RankRequest> {
     let text = receive(rank, patience)?;
     let mut parts = text.trim_end().split(' ');
     let mut next = || parts.next().context("it sent no process id");
-    Ok(Asked { rank: next()?.parse().ok(), program: next()?.parse().ok(), guard: next()?.parse().ok() })
+    Ok(RankRequest { rank: next()?.parse().ok(), program: next()?.parse().ok(), guard: next()?.parse().ok() })
 }
 
 /// Sends the answer to a rank. Returns whether that worked.

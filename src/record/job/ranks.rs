@@ -5,7 +5,7 @@ use crate::loader::kernel::rings::now;
 use crate::loader::processes::guardian::Guard;
 use crate::loader::processes::launch;
 use crate::loader::session::Session;
-use crate::record::job::rank_protocol::{self, Answer, Asked};
+use crate::record::job::rank_protocol::{self, Answer, RankRequest};
 use crate::record::job::rendezvous::Rendezvous;
 use crate::record::session::note::Note;
 use crate::record::session::targets::Targets;
@@ -212,7 +212,7 @@ impl<'a> Ranks<'a> {
     ) -> Result<(Answer, Option<Rank>)> {
         let peer = rank_protocol::peer(rank).context("its process is not known")?;
         ensure!(rank_protocol::is_trusted(peer.uid()), "the tracer of this node is another user's");
-        let Asked { rank: number, program, guard } = rank_protocol::asked(rank, HELLO)?;
+        let RankRequest { rank: number, program, guard } = rank_protocol::request(rank, HELLO)?;
         let own = u32::try_from(peer.pid()).unwrap_or(0);
         ensure!(own != 0, "the tracer of this node is in a PID namespace that does not have this process");
         let pid = program.unwrap_or(own);

@@ -1,7 +1,7 @@
 //! Where a recording goes, and whether it stays there.
 
 use crate::cli::{FlightArgs, RecordArgs};
-use crate::export::{DatasetWriter, Directory, FlightWriter, Length, Options, RotatingWriter, VIEWS, Whereabouts};
+use crate::export::{DatasetWriter, Directory, FlightWriter, Length, Options, RotatingWriter, TrackedDirectory, VIEWS};
 use crate::loader::kernel::rings::now;
 use crate::notices::Notices;
 use crate::record::output::Output;
@@ -30,7 +30,7 @@ impl Wanted {
 pub struct Destination {
     pub path: PathBuf,
     /// The directory itself.
-    made: Option<Whereabouts>,
+    made: Option<TrackedDirectory>,
     /// Removed at the end: it was not requested.
     temporary: bool,
     pub wanted: Wanted,
@@ -64,7 +64,7 @@ impl Destination {
     /// When it cannot be made or is in use.
     pub fn writer(&mut self, host: &str, args: &RecordArgs, rotation: Option<&Rotation>) -> Result<Output> {
         let output = self.output(host, args, rotation)?;
-        self.made = output.whereabouts()?;
+        self.made = output.tracked()?;
         Ok(output)
     }
 

@@ -7,7 +7,7 @@ pub(crate) mod metrics_endpoint;
 pub(crate) mod report;
 pub(crate) mod rotation;
 
-use crate::export::{DatasetWriter, FlightWriter, Forgotten, Moment, RotatingWriter, Whereabouts};
+use crate::export::{DatasetWriter, FlightWriter, Forgotten, Moment, RotatingWriter, TrackedDirectory};
 use crate::rows::Row;
 use anyhow::Result;
 use std::time::Duration;
@@ -23,10 +23,10 @@ pub enum Output {
 
 impl Output {
     /// What finds the directory again, when there is something in it at the end.
-    pub fn whereabouts(&self) -> Result<Option<Whereabouts>> {
+    pub fn tracked(&self) -> Result<Option<TrackedDirectory>> {
         match self {
-            Self::One(writer) => writer.whereabouts().map(Some),
-            Self::Rotating(writer) => writer.whereabouts().map(Some),
+            Self::One(writer) => writer.tracked().map(Some),
+            Self::Rotating(writer) => writer.tracked().map(Some),
             Self::Flight(_) | Self::None => Ok(None),
         }
     }

@@ -1,6 +1,6 @@
 //! The process that the user of a dashboard has chosen: where its threads are, and signals to it.
 
-use crate::inflight::{InFlight, Operation, What};
+use crate::inflight::{InFlight, Operation, OperationKind};
 use crate::loader::kernel::rings::now;
 use crate::loader::stacks::process::{self, Waiting};
 use crate::summary::view::{Stacks, ThreadStack};
@@ -78,7 +78,7 @@ pub fn stacks(seen: Option<&Seen>, in_flight: Option<&InFlight>) -> Stacks {
         Some(Err(why)) => Stacks { why_not: Some(why.clone()), ..Stacks::default() },
         Some(Ok((threads, more))) => {
             let of = |t: &Waiting| {
-                let inside = |o: &&Operation| o.what == What::Calls && o.tid.cast_signed() == t.tid;
+                let inside = |o: &&Operation| o.kind == OperationKind::Calls && o.tid.cast_signed() == t.tid;
                 thread(t, in_flight.and_then(|f| f.operations.iter().find(inside)))
             };
             Stacks { threads: threads.iter().map(of).collect(), more: *more, ..Stacks::default() }

@@ -3,7 +3,7 @@
 use crate::summary::filter::*;
 use proptest::prelude::*;
 
-const CALL: Facts = Facts {
+const CALL: CallFields = CallFields {
     layer: Layer::Hdf5,
     op: "H5Dwrite",
     kind: Kind::Write,
@@ -71,7 +71,7 @@ fn and_binds_closer_than_or_and_needs_no_word() {
 
 #[test]
 fn what_a_call_does_not_have_fulfils_no_comparison() {
-    let bare = Facts { path: None, rank: None, offset: None, bytes: None, ..CALL };
+    let bare = CallFields { path: None, rank: None, offset: None, bytes: None, ..CALL };
     for text in ["file~*", "file!=x", "rank=0", "rank!=0", "bytes<1", "bytes!=7", "offset>=0"] {
         assert!(!Filter::parse(text).unwrap().matches(&bare), "{text}");
     }

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use crate::analysis::findings::Findings;
 use crate::rows::Span;
-use crate::summary::accumulate::{From, Summary, facts};
+use crate::summary::accumulate::{From, Summary, fields};
 use crate::summary::bins::Merge as _;
 use crate::summary::view::{
-    DeviceSample, Events, Focus, History, ProcessDetail, ProcessFocus, ProcessPart, RunFacts, Screen, Snapshot, Status,
-    Sums, Window,
+    DeviceSample, Events, Focus, History, ProcessDetail, ProcessFocus, ProcessPart, RunHeader, Screen, Snapshot,
+    Status, Sums, Window,
 };
 use crate::vocabulary::{LAYERS, Layer};
 
@@ -27,7 +27,7 @@ impl Summary {
         let focus = if focus.window.as_ref().is_some_and(all) { &whole } else { focus };
         let is = |screen| focus.screen == screen;
         Snapshot {
-            run: Arc::new(RunFacts { summed: self.from == From::Sums, ..self.dims.run.clone() }),
+            run: Arc::new(RunHeader { summed: self.from == From::Sums, ..self.dims.run.clone() }),
             kept,
             window: focus.window.unwrap_or(kept),
             status: self.status(),
@@ -189,7 +189,7 @@ impl Summary {
             ProcessPart::Calls(filter) => {
                 let matches = |s: &Span| {
                     let path = s.file_id.and_then(|id| self.dims.path(id));
-                    filter.as_ref().is_none_or(|f| f.matches(&facts(s, path.as_deref())))
+                    filter.as_ref().is_none_or(|f| f.matches(&fields(s, path.as_deref())))
                 };
                 let wanted = |s: &Span| s.process_ix == of.process_ix && matches(s);
                 Some(ProcessDetail::Calls(self.recent.only(wanted, &self.dims).into()))

@@ -97,18 +97,18 @@ impl Summary {
 
     fn file_row(&self, id: i32) -> Option<FileRow> {
         let f = self.files.files.get(&id)?;
-        let facts = self.dims.files.get(&id);
-        let mount = facts.and_then(|f| f.row.mount_id).and_then(|m| self.dims.mounts.get(&m));
+        let entry = self.dims.files.get(&id);
+        let mount = entry.and_then(|f| f.row.mount_id).and_then(|m| self.dims.mounts.get(&m));
         let [calls_per_s, bytes_per_s, _] =
             self.per_s(f.rate.per_s(self.second), None, [f.sums.calls, f.sums.bytes(), 0]);
         Some(FileRow {
             file_id: id,
-            path: facts.map(|f| Arc::clone(&f.path)).unwrap_or_default(),
-            fstype: facts.and_then(|f| f.row.fstype.as_deref()).map(Into::into),
+            path: entry.map(|f| Arc::clone(&f.path)).unwrap_or_default(),
+            fstype: entry.and_then(|f| f.row.fstype.as_deref()).map(Into::into),
             mount: mount.map(|m| m.path.as_str().into()),
-            role: facts.map_or("", |f| f.row.role),
-            size: facts.and_then(|f| f.row.size_last.or(f.row.size_first)),
-            unlinked: facts.is_some_and(|f| f.row.unlinked),
+            role: entry.map_or("", |f| f.row.role),
+            size: entry.and_then(|f| f.row.size_last.or(f.row.size_first)),
+            unlinked: entry.is_some_and(|f| f.row.unlinked),
             sums: f.sums,
             opens: f.opens,
             syncs: f.syncs,

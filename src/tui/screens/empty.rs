@@ -60,12 +60,12 @@ pub fn requests(snapshot: &Snapshot) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::view::{LayerRow, Loading, Overview, RunFacts, Snapshot};
+    use crate::summary::view::{LayerRow, Loading, Overview, RunHeader, Snapshot};
     use crate::tui::testing::drawn;
     use crate::tui::theme::Theme;
     use std::sync::Arc;
 
-    fn none(run: RunFacts) -> Snapshot {
+    fn none(run: RunHeader) -> Snapshot {
         let layers = vec![LayerRow { layer: Some(Layer::Syscall), covered: true, ..LayerRow::default() }];
         let kept = Window { from_ns: 0, to_ns: 1_000_000_000 };
         Snapshot {
@@ -83,7 +83,7 @@ mod tests {
         drawn(snapshot, &mut state, 120, 40)
     }
 
-    const LIVE: RunFacts = RunFacts {
+    const LIVE: RunHeader = RunHeader {
         live: true,
         title: String::new(),
         host: String::new(),
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn in_aggregate_mode_it_is_the_mode_that_leaves_tree_and_events_empty() {
-        let summed = none(RunFacts { summed: true, ..LIVE });
+        let summed = none(RunHeader { summed: true, ..LIVE });
         for screen in [Screen::Tree, Screen::Events] {
             let text = shown(&summed, screen, |_| {});
             assert!(
@@ -119,8 +119,8 @@ mod tests {
                 shown(&live, Screen::Tree, |s| s.window = Some(Window { from_ns: 5, to_ns: 9 })),
                 "no call began in this window",
             ),
-            (shown(&none(RunFacts { ended: true, ..LIVE }), Screen::Latency, |_| {}), "before the trace ended"),
-            (shown(&none(RunFacts::default()), Screen::Files, |_| {}), "the dataset has no calls"),
+            (shown(&none(RunHeader { ended: true, ..LIVE }), Screen::Latency, |_| {}), "before the trace ended"),
+            (shown(&none(RunHeader::default()), Screen::Files, |_| {}), "the dataset has no calls"),
         ];
         let filter = crate::summary::filter::Filter::parse("layer=hdf5").map(Arc::new).ok();
         cases.push((shown(&live, Screen::Tree, |s| s.filter.clone_from(&filter)), "no call fulfils the filter"));
@@ -130,7 +130,7 @@ mod tests {
             ..Overview::default()
         });
         cases.push((shown(&bare, Screen::Events, |_| {}), "not covered: no layer has probes (see 9, coverage)"));
-        let mut reading = none(RunFacts { summed: true, ..RunFacts::default() });
+        let mut reading = none(RunHeader { summed: true, ..RunHeader::default() });
         reading.loading = Some(Loading { what: "calls".into(), done: 0.5 });
         cases.push((shown(&reading, Screen::Events, |_| {}), "reading calls ..."));
         for (text, expected) in cases {

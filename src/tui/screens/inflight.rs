@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::inflight::{InFlight, Operation, What};
+use crate::inflight::{InFlight, Operation, OperationKind};
 use crate::summary::view::{Screen, Snapshot};
 use crate::tui::screens::{About, number, pane};
 use crate::tui::state::{State, TableId};
@@ -74,10 +74,10 @@ fn columns() -> Vec<Column<Operation>> {
             .sort(|o| number(o.tid.into()))
             .less(3),
         Of::wide("command", 10, |o, pen, width| pen.name(&o.comm, width)).less(2),
-        Of::wide("waits for", 8, |o, _, _| match o.what {
-            What::Calls => "call",
-            What::Asynchronous => "async",
-            What::Request => "device",
+        Of::wide("waits for", 8, |o, _, _| match o.kind {
+            OperationKind::Calls => "call",
+            OperationKind::Asynchronous => "async",
+            OperationKind::Request => "device",
         })
         .less(4),
         Of::wide("outermost", 16, |o, pen, width| o.calls.first().map_or_else(String::new, |c| pen.name(&c.op, width)))

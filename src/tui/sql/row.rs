@@ -1,9 +1,9 @@
 //! The rows of the dataset that the selected row sums up.
 
-use crate::inflight::What;
+use crate::inflight::OperationKind;
 use crate::summary::filter::quoted;
 use crate::summary::view::{BarOf, Grouping, Snapshot, grouped};
-use crate::tui::sql::{Asked, TREE};
+use crate::tui::sql::{SqlContext, TREE};
 use crate::tui::state::{State, TableId};
 use crate::vocabulary::LAYERS;
 
@@ -11,7 +11,7 @@ use crate::vocabulary::LAYERS;
 pub fn row(state: &State, snapshot: &Snapshot) -> Option<String> {
     let table = state.focused()?;
     let id = state.selected(table)?;
-    let asked = Asked { state, snapshot };
+    let asked = SqlContext { state, snapshot };
     let nth = usize::try_from(id).ok();
     // Calls that are looked at and fulfil this as well.
     let calls = |which: &str| {
@@ -94,7 +94,7 @@ pub fn row(state: &State, snapshot: &Snapshot) -> Option<String> {
 fn in_flight(snapshot: &Snapshot, id: i64) -> Option<String> {
     let flight = snapshot.inflight.as_ref()?;
     let operation = flight.operations.iter().find(|o| o.id == id)?;
-    Some(if operation.what == What::Request {
+    Some(if operation.kind == OperationKind::Request {
         format!("FROM block WHERE req_id = {id};")
     } else {
         let ids: Vec<String> = operation.calls.iter().map(|c| c.id.to_string()).collect();
@@ -103,7 +103,7 @@ fn in_flight(snapshot: &Snapshot, id: i64) -> Option<String> {
 }
 
 /// The requests of one process to the device that is selected.
-fn of_user(asked: &Asked<'_>, snapshot: &Snapshot, nth: usize) -> Option<String> {
+fn of_user(asked: &SqlContext<'_>, snapshot: &Snapshot, nth: usize) -> Option<String> {
     let device = asked.selected(TableId::Devices)?;
     let device_row = snapshot.devices.rows.iter().find(|d| i64::from(d.dev) == device)?;
     let process = device_row.users.get(nth)?.process_ix.map_or_else(|| "NULL".to_owned(), |ix| ix.to_string());

@@ -2,11 +2,11 @@
 
 use crate::summary::filter::quoted;
 use crate::summary::view::{Grouping, Measure, ProcessPart};
-use crate::tui::sql::{Asked, OWN, TREE};
+use crate::tui::sql::{OWN, SqlContext, TREE};
 use crate::tui::state::TableId;
 
 /// `None`: nothing of it is in a dataset.
-pub(super) fn table(table: TableId, asked: &Asked) -> Option<String> {
+pub(super) fn table(table: TableId, asked: &SqlContext) -> Option<String> {
     let calls = asked.calls();
     Some(match table {
         TableId::Layers => format!("{calls},\n{}{LAYERS}", asked.requests()),
@@ -71,7 +71,7 @@ fn processes(calls: &str, by: Grouping) -> String {
 }
 
 /// The distribution, then the functions.
-fn latency(asked: &Asked, calls: &str) -> String {
+fn latency(asked: &SqlContext, calls: &str) -> String {
     let state = asked.state;
     let value = if state.measure == Measure::Latency { "net_ns" } else { "bytes" };
     let mut of = String::from("layer_top");
@@ -85,7 +85,7 @@ fn latency(asked: &Asked, calls: &str) -> String {
     format!("-- The distribution.\n{calls}{distribution}\n\n-- The functions.\n{calls}{OPS}")
 }
 
-fn in_flight(asked: &Asked) -> String {
+fn in_flight(asked: &SqlContext) -> String {
     match asked.snapshot.inflight.as_ref() {
         Some(flight) => {
             let at = flight.at_ns.to_string();

@@ -6,7 +6,7 @@ use crate::summary::filter::Filter;
 use crate::summary::view::{Command, Grouping, Measure, NodeId, Screen, Snapshot};
 use crate::tui::keys;
 use crate::tui::sql;
-use crate::tui::state::{Amounts, Asked, Effect, Popup, Prompt, State, TableId, TreeView, window};
+use crate::tui::state::{Amounts, Effect, Popup, Prompt, PromptKind, State, TableId, TreeView, window};
 use crate::tui::terminal::input::Key;
 
 impl State {
@@ -46,12 +46,12 @@ impl State {
                 }
             }
             Key::Char('/') => {
-                self.prompt = Some(Prompt::new(Asked::Filter, self.filter.as_ref().map_or("", |f| f.text())));
+                self.prompt = Some(Prompt::new(PromptKind::Filter, self.filter.as_ref().map_or("", |f| f.text())));
             }
-            Key::Char(':') => self.prompt = Some(Prompt::new(Asked::Time, "")),
-            Key::Char('x') => self.prompt = Some(Prompt::new(Asked::Export, "selection.iotrace")),
+            Key::Char(':') => self.prompt = Some(Prompt::new(PromptKind::Time, "")),
+            Key::Char('x') => self.prompt = Some(Prompt::new(PromptKind::Export, "selection.iotrace")),
             Key::Char('R') if snapshot.status.recording.is_some() => return Effect::Command(Command::StopRecording),
-            Key::Char('R') => self.prompt = Some(Prompt::new(Asked::Record, "run.iotrace")),
+            Key::Char('R') => self.prompt = Some(Prompt::new(PromptKind::Record, "run.iotrace")),
             Key::Char('W') => return Effect::Command(Command::WriteFlight),
             Key::Char('z') => self.window = if self.window.is_some() { None } else { Some(snapshot.kept) },
             Key::Char(c @ ('[' | ']' | '{' | '}' | '+' | '-' | '=')) => self.scrub(c, snapshot),
@@ -67,7 +67,7 @@ impl State {
             Key::Char('m') => return self.ask_for_mark(snapshot),
             Key::Char('n') => self.seek(false),
             Key::Char('N') => self.seek(true),
-            Key::F(3) => self.prompt = Some(Prompt::new(Asked::Search, self.sought.as_deref().unwrap_or(""))),
+            Key::F(3) => self.prompt = Some(Prompt::new(PromptKind::Search, self.sought.as_deref().unwrap_or(""))),
             Key::Char('S') => self.open(Popup::Sql { row: false }),
             Key::Char('y') => {
                 self.open(Popup::Sql { row: true });
@@ -148,36 +148,36 @@ impl State {
         let Some(prompt) = &mut self.prompt else { return Effect::None };
         match key {
             Key::Esc => self.prompt = None,
-            Key::Ctrl('d') if prompt.asked == Asked::Type => {
+            Key::Ctrl('d') if prompt.kind == PromptKind::Type => {
                 self.prompt = None;
                 return Self::typed("", true);
             }
             Key::Enter => {
                 let text = prompt.text.trim().to_owned();
-                let done = match prompt.asked {
-                    Asked::Filter => of_text(&text).map(|filter| {
+                let done = match prompt.kind {
+                    PromptKind::Filter => of_text(&text).map(|filter| {
                         self.set_filter(filter);
                         Effect::None
                     }),
-                    Asked::FilterProcess => of_text(&text).map(|filter| {
+                    PromptKind::FilterProcess => of_text(&text).map(|filter| {
                         self.filter_process(filter);
                         Effect::None
                     }),
-                    Asked::Type => Ok(Self::typed(&prompt.text, false)),
-                    Asked::Search => {
+                    PromptKind::Type => Ok(Self::typed(&prompt.text, false)),
+                    PromptKind::Search => {
                         self.sought = (!text.is_empty()).then_some(text);
                         if self.sought.is_some() {
                             self.seek(false);
                         }
                         Ok(Effect::None)
                     }
-                    Asked::Time => window::time(&text).map(|at| {
+                    PromptKind::Time => window::time(&text).map(|at| {
                         self.window = Some(window::around(self.window, snapshot.kept, at));
                         Effect::None
                     }),
-                    Asked::Record | Asked::Export if text.is_empty() => Err("a directory".to_owned()),
-                    Asked::Record => Ok(Effect::Command(Command::StartRecording(PathBuf::from(text)))),
-                    Asked::Export => Ok(Effect::Command(Command::Export(PathBuf::from(text)))),
+                    PromptKind::Record | PromptKind::Export if text.is_empty() => Err("a directory".to_owned()),
+                    PromptKind::Record => Ok(Effect::Command(Command::StartRecording(PathBuf::from(text)))),
+                    PromptKind::Export => Ok(Effect::Command(Command::Export(PathBuf::from(text)))),
                 };
                 match done {
                     Ok(effect) => {

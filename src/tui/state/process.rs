@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use crate::summary::filter::Filter;
 use crate::summary::view::{Command, ProcessDetail, ProcessFocus, ProcessPart, ProcessRow, Screen, Snapshot, grouped};
-use crate::tui::state::{Asked, Effect, Popup, Prompt, State, TableId};
+use crate::tui::state::{Effect, Popup, Prompt, PromptKind, State, TableId};
 use crate::tui::terminal::input::Key;
 
 /// What a terminal sends for Ctrl-C and Ctrl-D.
@@ -40,7 +40,7 @@ impl State {
         let follows = on_processes && self.follows();
         match key {
             Key::Char('O') if snapshot.output.is_some() => self.next_output_pane(),
-            Key::Char('!') if runs(snapshot) => self.prompt = Some(Prompt::new(Asked::Type, "")),
+            Key::Char('!') if runs(snapshot) => self.prompt = Some(Prompt::new(PromptKind::Type, "")),
             Key::F(9) | Key::Char('K') if on_processes => self.choose_signal(snapshot),
             Key::Char('f') if on_processes => self.look_at(snapshot, ProcessPart::Calls(None)),
             Key::Char('c') if on_processes => self.look_at(snapshot, ProcessPart::Stacks),
@@ -52,7 +52,7 @@ impl State {
             }
             Key::Char('/') if follows && self.focused() == Some(TableId::Followed) => {
                 let text = self.filter_of_process().map_or("", Filter::text);
-                self.prompt = Some(Prompt::new(Asked::FilterProcess, text));
+                self.prompt = Some(Prompt::new(PromptKind::FilterProcess, text));
             }
             _ => return None,
         }

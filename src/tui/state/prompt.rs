@@ -2,9 +2,9 @@
 
 use crate::tui::terminal::input::Key;
 
-/// What is asked for.
+/// What a prompt is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum PromptKind {
     Filter,
     Time,
     Record,
@@ -16,7 +16,7 @@ pub enum Asked {
     Type,
 }
 
-impl Asked {
+impl PromptKind {
     pub fn label(self) -> &'static str {
         match self {
             Self::Filter => "filter",
@@ -33,7 +33,7 @@ impl Asked {
 /// A line being written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    pub asked: Asked,
+    pub kind: PromptKind,
     pub text: String,
     /// In characters.
     pub cursor: usize,
@@ -42,8 +42,8 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    pub fn new(asked: Asked, text: &str) -> Self {
-        Self { asked, text: text.to_owned(), cursor: text.chars().count(), wrong: None }
+    pub fn new(kind: PromptKind, text: &str) -> Self {
+        Self { kind, text: text.to_owned(), cursor: text.chars().count(), wrong: None }
     }
 
     fn byte(&self, cursor: usize) -> usize {

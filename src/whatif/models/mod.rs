@@ -19,7 +19,7 @@ use crate::whatif::model::{Model, Recorded};
 
 /// What models rest on.
 #[derive(Clone, Copy)]
-pub struct Facts<'a> {
+pub struct ModelInputs<'a> {
     pub split: &'a Split,
     pub costs: &'a Costs,
     pub devices: &'a Devices,
@@ -29,18 +29,18 @@ pub struct Facts<'a> {
 ///
 /// # Errors
 /// When the trace has not what it rests on.
-pub fn of<'a>(condition: &'a Condition, recorded: &Recorded<'_>, facts: &Facts<'a>) -> Result<Model<'a>> {
+pub fn of<'a>(condition: &'a Condition, recorded: &Recorded<'_>, inputs: &ModelInputs<'a>) -> Result<Model<'a>> {
     let (words, change, at_most_s) = match condition {
-        Condition::RanksWriting(ranks) => ranks::model(*ranks, recorded, facts.split)?,
-        Condition::Cache(cache) => cache::model(*cache, recorded, facts.costs)?,
-        Condition::SyncOff => sync::model(recorded, facts),
-        Condition::Device(faster) => device::model(faster, recorded, facts.devices)?,
+        Condition::RanksWriting(ranks) => ranks::model(*ranks, recorded, inputs.split)?,
+        Condition::Cache(cache) => cache::model(*cache, recorded, inputs.costs)?,
+        Condition::SyncOff => sync::model(recorded, inputs),
+        Condition::Device(faster) => device::model(faster, recorded, inputs.devices)?,
     };
     let (besides, besides_s) = match condition {
-        Condition::SyncOff => (AFTER, after(Slept::Flush, recorded, facts)),
-        Condition::Cache(Cache::Everything) => (AFTER, after(Slept::Read, recorded, facts)),
+        Condition::SyncOff => (AFTER, after(Slept::Flush, recorded, inputs)),
+        Condition::Cache(Cache::Everything) => (AFTER, after(Slept::Read, recorded, inputs)),
         Condition::RanksWriting(ranks) => {
-            ("to gather their data takes", ranks::gathering_s(*ranks, recorded, facts.split))
+            ("to gather their data takes", ranks::gathering_s(*ranks, recorded, inputs.split))
         }
         _ => ("", 0.0),
     };
@@ -54,10 +54,10 @@ pub fn of<'a>(condition: &'a Condition, recorded: &Recorded<'_>, facts: &Facts<'
 const AFTER: &str = "what comes after these sleeps takes";
 
 /// In the critical lane.
-fn after(slept: Slept, recorded: &Recorded<'_>, facts: &Facts<'_>) -> f64 {
+fn after(slept: Slept, recorded: &Recorded<'_>, inputs: &ModelInputs<'_>) -> f64 {
     let lane = recorded.lanes.first().into_iter();
     let processes = lane.flat_map(|lane| &lane.portions).map(|portion| portion.group.key.process).collect();
-    facts.costs.after.shorter(slept, &processes)
+    inputs.costs.after.shorter(slept, &processes)
 }
 
 /// A system call of a kind that did not fail.

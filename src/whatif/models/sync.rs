@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Facts, critical, is, length};
+use super::{ModelInputs, critical, is, length};
 use crate::analysis::findings::groups::group::{CPU, FLUSH, Group, IN_CALLS, JOURNAL, RUNQ, WRITEBACK};
 use crate::analysis::findings::split::{Portion, USUAL};
 use crate::vocabulary::{Kind, Layer};
@@ -87,8 +87,8 @@ fn waits() -> Vec<usize> {
     IN_CALLS.iter().copied().filter(|part| *part != CPU && *part != RUNQ).collect()
 }
 
-fn changed(role: Role, portion: &Portion<'_>, bounds: &mut Bounds, facts: &Facts<'_>) {
-    let (split, costs) = (facts.split, facts.costs);
+fn changed(role: Role, portion: &Portion<'_>, bounds: &mut Bounds, inputs: &ModelInputs<'_>) {
+    let (split, costs) = (inputs.split, inputs.costs);
     match role {
         // The kernel writes the data later, beside the program.
         Role::Flush => bounds.remove(&IN_CALLS, true),
@@ -121,14 +121,14 @@ fn changed(role: Role, portion: &Portion<'_>, bounds: &mut Bounds, facts: &Facts
     }
 }
 
-pub fn model<'a>(recorded: &Recorded<'_>, facts: &Facts<'a>) -> (String, Change<'a>, f64) {
+pub fn model<'a>(recorded: &Recorded<'_>, inputs: &ModelInputs<'a>) -> (String, Change<'a>, f64) {
     let flushes = Flushes::of(recorded);
-    let words = words(recorded, &flushes, facts.costs);
-    let facts = *facts;
+    let words = words(recorded, &flushes, inputs.costs);
+    let inputs = *inputs;
     let change = move |portion: &Portion<'_>, bounds: &mut Bounds| {
-        let role = role(portion.group, &flushes, facts.costs);
+        let role = role(portion.group, &flushes, inputs.costs);
         if let Some(role) = role {
-            changed(role, portion, bounds, &facts);
+            changed(role, portion, bounds, &inputs);
         }
         role.is_some()
     };

@@ -22,8 +22,9 @@ const INTERPRETERS: &[&str] =
 /// Variables whose values decide.
 const VARIABLES: &[&str] = &["PYTHONUNBUFFERED", "GFORTRAN_UNBUFFERED_ALL", "PNETCDF_HINTS"];
 
+/// A program as one of its traces shows it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Facts {
+pub struct ProgramProfile {
     /// What was found, with the seconds that mending it would save.
     pub rules: Vec<(&'static str, Option<(f64, f64)>)>,
     pub ranks: usize,
@@ -48,7 +49,7 @@ pub struct Facts {
     pub read: Vec<PathBuf>,
 }
 
-impl Facts {
+impl ProgramProfile {
     pub fn found(&self, rule: &str) -> bool {
         self.rules.iter().any(|(found, _)| *found == rule)
     }
@@ -63,30 +64,30 @@ impl Facts {
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn of(source: &mut dyn Source, report: &Report) -> Result<Facts> {
+pub fn of(source: &mut dyn Source, report: &Report) -> Result<ProgramProfile> {
     let gain = |low: Option<f64>, high: Option<f64>| low.zip(high);
     let findings = &report.findings.findings;
     let called = |layer: Layer| report.layers.iter().any(|row| row.layer == layer.name() && row.calls > 0);
-    let mut facts = Facts {
+    let mut profile = ProgramProfile {
         rules: findings.iter().map(|found| (found.rule, gain(found.gain_low_s, found.gain_high_s))).collect(),
         ranks: report.header.ranks,
         pnetcdf: called(Layer::Pnetcdf),
         libraries: [Layer::Pnetcdf, Layer::Netcdf, Layer::Hdf5].into_iter().any(called),
-        ..Facts::default()
+        ..ProgramProfile::default()
     };
     let values = VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
-    facts.variables = values.collect();
+    profile.variables = values.collect();
     source.handles(&mut |handle| {
-        facts.romio |= handle.implementation == Some(ROMIO);
-        facts.ompio |= handle.implementation == Some(OMPIO);
+        profile.romio |= handle.implementation == Some(ROMIO);
+        profile.ompio |= handle.implementation == Some(OMPIO);
         Ok(())
     })?;
     let named: BTreeSet<&String> = findings.iter().flat_map(|finding| &finding.evidence.files).collect();
     let mut devices = BTreeSet::new();
     let mut files = BTreeMap::<i32, File>::new();
     source.files(&mut |file| {
-        facts.fortran |= base(file.path.as_deref()).starts_with("libgfortran.so");
-        facts.lustre |= file.fstype.as_deref() == Some("lustre");
+        profile.fortran |= base(file.path.as_deref()).starts_with("libgfortran.so");
+        profile.lustre |= file.fstype.as_deref() == Some("lustre");
         if file.path.as_ref().is_some_and(|path| named.contains(path)) {
             devices.insert(file.dev);
         }
@@ -96,11 +97,11 @@ pub fn of(source: &mut dyn Source, report: &Report) -> Result<Facts> {
         }
         Ok(())
     })?;
-    facts.devices = devices.into_iter().filter_map(read_ahead).collect();
+    profile.devices = devices.into_iter().filter_map(read_ahead).collect();
     let calls = Calls::read(source, &files)?;
-    facts.program = program(source, &calls.time)?;
-    calls.add_to(&mut facts, &files);
-    Ok(facts)
+    profile.program = program(source, &calls.time)?;
+    calls.add_to(&mut profile, &files);
+    Ok(profile)
 }
 
 fn base(path: Option<&str>) -> &str {
@@ -139,8 +140,8 @@ impl Calls {
     }
 
     /// Its files, but for the program, which an interpreter reads.
-    fn add_to(&self, facts: &mut Facts, files: &BTreeMap<i32, File>) {
-        let program = facts.program.clone();
+    fn add_to(&self, profile: &mut ProgramProfile, files: &BTreeMap<i32, File>) {
+        let program = profile.program.clone();
         let here = |file: &File| file.host_path.as_ref().or(file.path.as_ref()).map(PathBuf::from);
         let of = |ids: &BTreeSet<i32>| {
             let all: Vec<&File> = ids.iter().filter_map(|id| files.get(id)).collect();
@@ -148,9 +149,9 @@ impl Calls {
         };
         let extension = |file: &&File| Some(here(file)?.extension()?.to_str()?.to_lowercase());
         let used = of(&self.used);
-        facts.types = used.iter().filter_map(extension).collect();
-        facts.used = used.iter().filter_map(|file| file.path.clone()).collect();
-        facts.read = of(&self.read).into_iter().filter_map(here).collect();
+        profile.types = used.iter().filter_map(extension).collect();
+        profile.used = used.iter().filter_map(|file| file.path.clone()).collect();
+        profile.read = of(&self.read).into_iter().filter_map(here).collect();
     }
 }
 
