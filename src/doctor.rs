@@ -145,7 +145,7 @@ fn lockdown_of(text: &str) -> Check {
 
 fn tiers(caps: &Capabilities) -> Vec<Check> {
     // Of the last three one is enough.
-    let mend = |needed| if needed || caps.lib_tier().is_none() { Mend::Words } else { Mend::Nothing };
+    let mend = |needed| if needed || caps.lib_tier().is_none() { Mend::Advice } else { Mend::Nothing };
     let of = |name, verdict: &Result<(), String>, way_out, needed| Check {
         name,
         found: verdict.clone().map(|()| "works".to_owned()),
@@ -195,7 +195,7 @@ fn groups(caps: &Capabilities) -> Vec<Check> {
         mend: match group.absent() {
             Some(_) if hints::exports() => Mend::NfsServer,
             Some(_) => Mend::Nothing,
-            None => Mend::Words,
+            None => Mend::Advice,
         },
     };
     verdicts.into_iter().map(check).collect()
@@ -269,7 +269,7 @@ fn checks() -> Vec<Check> {
                 found: Err(why),
                 way_out: "the tracer tries probes on its own executable, which it must be able to read",
                 needed: true,
-                mend: Mend::Words,
+                mend: Mend::Advice,
             }),
         }
     }

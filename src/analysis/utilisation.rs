@@ -26,18 +26,18 @@ pub struct Utilisation {
     pub word: &'static str,
 }
 
-/// From which value on a word holds, the greatest first.
-type Words = &'static [(f64, &'static str)];
+/// From which value on each grade holds, the greatest first.
+type Grades = &'static [(f64, &'static str)];
 
-const BUSY: Words = &[(0.9, "saturated"), (0.6, "busy"), (0.2, "in use"), (0.0, "idle most of the time")];
-const FULL: Words = &[(0.95, "nearly full"), (0.7, "well filled"), (0.0, "enough is free")];
-const RATES: Words = &[(1e8, "much in use"), (1e6, "in use"), (0.0, "idle most of the time")];
+const BUSY: Grades = &[(0.9, "saturated"), (0.6, "busy"), (0.2, "in use"), (0.0, "idle most of the time")];
+const FULL: Grades = &[(0.95, "nearly full"), (0.7, "well filled"), (0.0, "enough is free")];
+const RATES: Grades = &[(1e8, "much in use"), (1e6, "in use"), (0.0, "idle most of the time")];
 
 /// No network. Of interfaces that carried nothing there is nothing to say, either.
 const LOOPBACK: &str = "lo";
 
-fn word(words: Words, value: f64) -> &'static str {
-    words.iter().find(|(from, _)| value >= *from).or(words.last()).map_or("", |(_, word)| word)
+fn grade(grades: Grades, value: f64) -> &'static str {
+    grades.iter().find(|(from, _)| value >= *from).or(grades.last()).map_or("", |(_, grade)| grade)
 }
 
 /// A total that grows: when it had its first and its last value, and these.
@@ -119,12 +119,12 @@ impl Node {
         if seconds <= 0.0 {
             return Vec::new();
         }
-        let busy = |resource, of: Option<&str>, share: f64, words| Utilisation {
+        let busy = |resource, of: Option<&str>, share: f64, grades| Utilisation {
             resource,
             of: of.map(str::to_owned),
             share: Some(share.min(1.0)),
             bytes_per_s: None,
-            word: word(words, share),
+            word: grade(grades, share),
         };
         let mut all = Vec::new();
         let cpu: f64 = self.grown(Figure::Cpu).map(|(_, s)| s).sum();
@@ -154,7 +154,7 @@ impl Node {
             of: Some(of),
             share: None,
             bytes_per_s: Some(bytes),
-            word: word(RATES, bytes),
+            word: grade(RATES, bytes),
         }));
         all
     }

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 pub enum Mend {
     /// Nothing is wrong, or nothing can be done.
     Nothing,
-    /// The way out of the check, in words.
-    Words,
+    /// The way out of the check, as a comment for people.
+    Advice,
     /// These capabilities are missing.
     Capabilities(Vec<&'static str>),
     /// Types of the kernel are missing.
@@ -126,7 +126,7 @@ pub fn lines(wrong: &[Wrong], machine: &Machine) -> Vec<String> {
     let mut lines = Vec::new();
     for (i, one) in wrong.iter().enumerate().filter(|(_, one)| one.mend != Mend::Nothing) {
         // Missing capabilities are several checks with one remedy.
-        if one.mend == Mend::Words || wrong[..i].iter().all(|before| before.mend != one.mend) {
+        if one.mend == Mend::Advice || wrong[..i].iter().all(|before| before.mend != one.mend) {
             lines.extend(hint(one, machine));
         }
     }
@@ -142,7 +142,7 @@ fn hint(wrong: &Wrong, machine: &Machine) -> Vec<String> {
     let mut lines = vec![format!("# {}: {}", wrong.name, escape(wrong.why.replace('\n', " ")))];
     match &wrong.mend {
         Mend::Nothing => {}
-        Mend::Words => lines.push(format!("#   {}", wrong.way_out)),
+        Mend::Advice => lines.push(format!("#   {}", wrong.way_out)),
         Mend::Capabilities(missing) => lines.extend(capabilities(missing, machine)),
         Mend::Types if !machine.sysfs => lines.push(machine.as_root("mount -t sysfs sysfs /sys")),
         Mend::Types => {
@@ -257,17 +257,17 @@ mod tests {
             (Mend::OpenFiles, &few, &["sudo prlimit --pid $$ --nofile=65536:65536"]),
             (Mend::Addresses, &root, &["sysctl kernel.kptr_restrict=1"]),
             (Mend::NfsServer, &user, &["sudo modprobe nfsd"]),
-            (Mend::Words, &user, &[]),
+            (Mend::Advice, &user, &[]),
         ] {
             let (commands, text) = hints(mend.clone(), machine);
             assert_eq!(commands, expected, "{mend:?}");
-            let shown = if mend == Mend::Words { 2 } else { 1 };
+            let shown = if mend == Mend::Advice { 2 } else { 1 };
             assert!(text.contains("# a check: it fails\n") && text.matches("a check").count() == shown, "{text}");
         }
         assert!(hints(capabilities(), &root).1.contains("--cap-add=BPF --cap-add=SYSLOG"));
         assert!(hints(Mend::Types, &suse).1.contains("sudo zypper install kernel-default"));
         assert!(hints(Mend::Lockdown, &user).1.contains("#   sudo update-grub && sudo reboot"));
-        assert!(hints(Mend::Words, &user).1.ends_with("#   do that"));
+        assert!(hints(Mend::Advice, &user).1.ends_with("#   do that"));
         assert_eq!(hints(Mend::Nothing, &user).1, "# nothing to mend");
     }
 
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn no_text_of_a_check_leaves_its_comment() {
-        let wrong = Wrong { name: "x", why: "a\nrm -rf /\r\u{2028}b".into(), way_out: "", mend: Mend::Words };
+        let wrong = Wrong { name: "x", why: "a\nrm -rf /\r\u{2028}b".into(), way_out: "", mend: Mend::Advice };
         let all = lines(&[wrong], &machine()).join("\n");
         assert!(all.lines().all(|line| line.starts_with('#')), "{all}");
     }

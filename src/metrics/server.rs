@@ -189,15 +189,19 @@ fn take(
 ) {
     // Closed without an answer: the client may be slow to read it, and this thread must not wait for that.
     let Some(present) = Present::new(&client, room) else { return };
-    let talk = move || {
+    let serve = move || {
         // A client that has gone, or is too slow, has no answer.
-        let _ = talk(client, &present, &*answer);
+        let _ = serve_client(client, &present, &*answer);
     };
     // Without a thread the connection is closed.
-    let _ = std::thread::Builder::new().name("metrics client".into()).spawn(talk);
+    let _ = std::thread::Builder::new().name("metrics client".into()).spawn(serve);
 }
 
-fn talk(mut client: TcpStream, present: &Present, answer: &impl Fn(&str, &str) -> Option<Answer>) -> io::Result<()> {
+fn serve_client(
+    mut client: TcpStream,
+    present: &Present,
+    answer: &impl Fn(&str, &str) -> Option<Answer>,
+) -> io::Result<()> {
     client.set_nonblocking(false)?;
     let asked = head(&mut client)?;
     present.is(State::Hears(Instant::now()));

@@ -203,8 +203,8 @@ mod tests {
         ProgramProfile { rules, ranks: 4, ..ProgramProfile::default() }
     }
 
-    fn words(profile: &ProgramProfile) -> Vec<String> {
-        of(profile, true).iter().map(|candidate| candidate.settings.words()).collect()
+    fn descriptions(profile: &ProgramProfile) -> Vec<String> {
+        of(profile, true).iter().map(|candidate| candidate.settings.description()).collect()
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn settings_are_tried_where_they_have_an_effect() {
         let all = profile(&["data-sieving", "one-writer"]);
-        assert_eq!(words(&all), [""; 0]);
+        assert_eq!(descriptions(&all), [""; 0]);
         let romio = ProgramProfile { romio: true, ..all.clone() };
         let expected = [
             "romio_ds_read=disable, romio_ds_write=disable",
@@ -225,10 +225,10 @@ mod tests {
             "cb_config_list=*:4, cb_nodes=4",
             "cb_buffer_size=67108864",
         ];
-        assert_eq!(words(&romio), expected);
+        assert_eq!(descriptions(&romio), expected);
         assert_eq!(of(&romio, false)[1].rules, ["one-writer"]);
         let lustre = ProgramProfile { lustre: true, ..romio };
-        assert!(words(&lustre).contains(&"striping_factor=16, striping_unit=4194304".to_owned()));
+        assert!(descriptions(&lustre).contains(&"striping_factor=16, striping_unit=4194304".to_owned()));
         let ompio = ProgramProfile { ompio: true, ..all };
         let expected = [
             "OMPI_MCA_io=^ompio",
@@ -238,20 +238,21 @@ mod tests {
             "OMPI_MCA_io_ompio_num_aggregators=2",
             "OMPI_MCA_io_ompio_num_aggregators=4",
         ];
-        assert_eq!(words(&ompio), expected);
+        assert_eq!(descriptions(&ompio), expected);
         // A finding that no setting changes.
-        assert_eq!(words(&ProgramProfile { romio: true, ompio: true, ..profile(&["sync-per-record"]) }), [""; 0]);
+        let both = ProgramProfile { romio: true, ompio: true, ..profile(&["sync-per-record"]) };
+        assert_eq!(descriptions(&both), [""; 0]);
     }
 
     #[test]
     fn devices_are_left_alone_unless_asked_for() {
         let rules = ["readahead-small", "random-reads"];
         let slow = ProgramProfile { devices: [("8:0".to_owned(), 128)].into(), ..profile(&rules) };
-        assert_eq!(words(&slow), ["read-ahead of 8:0 1024 KiB", "read-ahead of 8:0 16 KiB"]);
+        assert_eq!(descriptions(&slow), ["read-ahead of 8:0 1024 KiB", "read-ahead of 8:0 16 KiB"]);
         assert_eq!(of(&slow, false), []);
         let devices = [("8:0".to_owned(), MOST_AHEAD)].into();
         let largest = ProgramProfile { devices, ..profile(&["readahead-small"]) };
-        assert_eq!(words(&largest), [""; 0]);
+        assert_eq!(descriptions(&largest), [""; 0]);
     }
 
     #[test]
@@ -260,9 +261,9 @@ mod tests {
             variables: [("PYTHONUNBUFFERED".to_owned(), "1".to_owned())].into(),
             ..profile(&["small-transfers"])
         };
-        assert_eq!(words(&python), ["PYTHONUNBUFFERED unset"]);
+        assert_eq!(descriptions(&python), ["PYTHONUNBUFFERED unset"]);
         let own = [("PNETCDF_HINTS".to_owned(), "cb_nodes=2".to_owned())].into();
         let pnetcdf = ProgramProfile { variables: own, pnetcdf: true, ..profile(&["header-growth"]) };
-        assert_eq!(words(&pnetcdf), ["PNETCDF_HINTS=cb_nodes=2;nc_header_align_size=1048576"]);
+        assert_eq!(descriptions(&pnetcdf), ["PNETCDF_HINTS=cb_nodes=2;nc_header_align_size=1048576"]);
     }
 }

@@ -245,7 +245,7 @@ impl Tuning<'_> {
         if self.variants.iter().any(|variant| variant.tried.settings == all) {
             return Ok(Faster { best, settings: Some(single) });
         }
-        notices::note(&format!("all that helped together: {}", all.words()));
+        notices::note(&format!("all that helped together: {}", all.description()));
         self.variants.push(Variant { tried: Tried::new(all, (Vec::new(), None), rules), program: 0 });
         let new = self.variants.len() - 1;
         let again = self.rounds(&[0, single, new])?;

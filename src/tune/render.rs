@@ -72,9 +72,9 @@ impl Tried {
         self.noise = Some(noise(&base, &own));
     }
 
-    pub fn words(&self) -> String {
+    pub fn description(&self) -> String {
         match self.mended.as_slice() {
-            [] => self.settings.words(),
+            [] => self.settings.description(),
             rules => format!("mended: {}", rules.join(", ")),
         }
     }
@@ -94,7 +94,7 @@ impl Tried {
             (None, _) => "one run says nothing".to_owned(),
         };
         vec![
-            text::escape(self.words()),
+            text::escape(self.description()),
             self.median_s.map_or_else(|| "-".to_owned(), seconds),
             least
                 .zip(most)
@@ -152,8 +152,8 @@ impl Outcome {
         let seconds = |s: f64| time((s * 1e9) as i64);
         let median = one.median_s.unwrap_or(base);
         let saved = percent(1.0 - median / base.max(f64::MIN_POSITIVE));
-        let words = text::escape(one.words());
-        let line = format!("{words} saves {} of {} ({saved})", seconds(base - median), seconds(base));
+        let description = text::escape(one.description());
+        let line = format!("{description} saves {} of {} ({saved})", seconds(base - median), seconds(base));
         match one.predicted_s {
             Some((low, high)) => format!("{line}; the findings predict {} to {}", seconds(low), seconds(high)),
             None => line,

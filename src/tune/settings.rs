@@ -45,8 +45,8 @@ impl Settings {
         })
     }
 
-    /// On one line.
-    pub fn words(&self) -> String {
+    /// On one line, for people.
+    pub fn description(&self) -> String {
         let variables = self.environment.iter().map(|(name, value)| match value {
             Some(value) => format!("{name}={value}"),
             None => format!("{name} unset"),
@@ -104,9 +104,10 @@ mod tests {
             "echo 1024 | sudo tee /sys/class/bdi/8:0/read_ahead_kb",
         ];
         assert_eq!(all().lines(Path::new("/home/a b/x.hints")), expected);
-        assert_eq!(all().words(), "OMPI_MCA_io=^ompio, PYTHONUNBUFFERED unset, cb_nodes=4, read-ahead of 8:0 1024 KiB");
+        let expected = "OMPI_MCA_io=^ompio, PYTHONUNBUFFERED unset, cb_nodes=4, read-ahead of 8:0 1024 KiB";
+        assert_eq!(all().description(), expected);
         assert!(Settings::default().lines(Path::new("x")).is_empty());
-        assert_eq!(Settings::default().words(), "as it is");
+        assert_eq!(Settings::default().description(), "as it is");
     }
 
     #[test]

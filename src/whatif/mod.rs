@@ -204,7 +204,7 @@ fn answer_of(recorded: &Recorded<'_>, models: &[Model<'_>], tracing_s: f64, cave
             range: recorded.with(&[model]),
             calls: touched.calls,
             seconds: touched.seconds,
-            model: model.words.clone(),
+            model: model.description.clone(),
         }
     };
     let lane = recorded.lanes.first();

@@ -52,7 +52,7 @@ pub type Change<'a> = Box<dyn Fn(&Portion<'_>, &mut Bounds) -> bool + 'a>;
 pub struct Model<'a> {
     pub condition: String,
     /// What it rests on.
-    pub words: String,
+    pub description: String,
     pub change: Change<'a>,
     /// What the critical lane does besides takes so many seconds less at best.
     pub besides_s: f64,

@@ -22,9 +22,10 @@ pub struct TimePart {
 }
 
 impl TimePart {
-    /// In words.
-    pub fn words(&self) -> &'static str {
-        PARTS.iter().find(|(part, _)| self.kind == "wait" && *part == self.part).map_or(self.part, |(_, words)| words)
+    /// For people.
+    pub fn description(&self) -> &'static str {
+        let known = PARTS.iter().find(|(part, _)| self.kind == "wait" && *part == self.part);
+        known.map_or(self.part, |(_, description)| description)
     }
 }
 

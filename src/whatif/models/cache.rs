@@ -32,7 +32,7 @@ pub fn model<'a>(cache: Cache, recorded: &Recorded<'_>, costs: &'a Costs) -> Res
                 "no read of the trace found its data in the page cache, so what that costs is not known: trace a run that \
                  reads something twice"
             );
-            (all_words(recorded, costs), Box::new(move |portion, bounds| all(portion, bounds, costs)), 0.0)
+            (all_description(recorded, costs), Box::new(move |portion, bounds| all(portion, bounds, costs)), 0.0)
         }
         Cache::Nothing => {
             ensure!(
@@ -40,7 +40,7 @@ pub fn model<'a>(cache: Cache, recorded: &Recorded<'_>, costs: &'a Costs) -> Res
                 "no read of the trace came from a device, so what that costs is not known: trace a run that reads something \
                  that is not in the page cache"
             );
-            (none_words(recorded, costs), Box::new(move |portion, bounds| none(portion, bounds, costs)), 0.0)
+            (none_description(recorded, costs), Box::new(move |portion, bounds| none(portion, bounds, costs)), 0.0)
         }
     })
 }
@@ -76,7 +76,7 @@ fn all(portion: &Portion<'_>, bounds: &mut Bounds, costs: &Costs) -> bool {
     waited
 }
 
-fn all_words(recorded: &Recorded<'_>, costs: &Costs) -> String {
+fn all_description(recorded: &Recorded<'_>, costs: &Costs) -> String {
     let of = |figure: &dyn Fn(&Portion<'_>) -> f64| {
         critical(recorded, |portion| if missed(portion) { figure(portion) } else { 0.0 })
     };
@@ -121,7 +121,7 @@ fn none(portion: &Portion<'_>, bounds: &mut Bounds, costs: &Costs) -> bool {
     true
 }
 
-fn none_words(recorded: &Recorded<'_>, costs: &Costs) -> String {
+fn none_description(recorded: &Recorded<'_>, costs: &Costs) -> String {
     let sum = |of: &dyn Fn(&Portion<'_>) -> f64| critical(recorded, of);
     let calls = sum(&|portion| found(portion).map_or(0.0, |(_, calls, _)| calls));
     let all = sum(&|portion| found(portion).map_or(0.0, |(bytes, ..)| bytes));

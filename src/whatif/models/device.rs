@@ -83,10 +83,10 @@ pub fn model<'a>(
     // What was read ahead or written back beside the program is then no longer hidden.
     let busy_s = devices.busy_s(faster.name.as_deref());
     let at_most_s = if faster.factor < 1.0 { busy_s * times } else { 0.0 };
-    Ok((words(faster, recorded, devices, busy_s), Box::new(change), at_most_s))
+    Ok((description(faster, recorded, devices, busy_s), Box::new(change), at_most_s))
 }
 
-fn words(faster: &Faster, recorded: &Recorded<'_>, devices: &Devices, busy_s: f64) -> String {
+fn description(faster: &Faster, recorded: &Recorded<'_>, devices: &Devices, busy_s: f64) -> String {
     let of = |wanted: Option<bool>, which: fn(Both) -> Vec<usize>| {
         critical(recorded, |portion| {
             if is_on(portion, faster, devices) == wanted { of_parts(portion, &which(parts(portion))) } else { 0.0 }
@@ -96,20 +96,20 @@ fn words(faster: &Faster, recorded: &Recorded<'_>, devices: &Devices, busy_s: f6
     let unknown = of(None, |parts| [parts.0, parts.1].concat());
     let held =
         critical(recorded, |portion| if is_held_back(portion) { of_parts(portion, &[SLEEP, DEVQUEUE]) } else { 0.0 });
-    let mut words = format!(
+    let mut text = format!(
         "calls waited {} for requests in the device, which scale, and {} in its queue, for write-back, the journal and flushes, \
          and otherwise asleep in reads and flushes, which may",
         length(certain),
         length(possible)
     );
     if held > 0.0 {
-        words += &format!("; of the first, requests were held back {} before the device, by a limit", length(held));
+        text += &format!("; of the first, requests were held back {} before the device, by a limit", length(held));
     }
     if unknown > 0.0 {
-        words += &format!("; {} of calls whose device is not known may", length(unknown));
+        text += &format!("; {} of calls whose device is not known may", length(unknown));
     }
     if faster.factor < 1.0 {
-        words += &format!("; at most as long as the device, which was busy for {}, is then", length(busy_s));
+        text += &format!("; at most as long as the device, which was busy for {}, is then", length(busy_s));
     }
-    words
+    text
 }

@@ -30,7 +30,7 @@ pub struct ModelInputs<'a> {
 /// # Errors
 /// When the trace has not what it rests on.
 pub fn of<'a>(condition: &'a Condition, recorded: &Recorded<'_>, inputs: &ModelInputs<'a>) -> Result<Model<'a>> {
-    let (words, change, at_most_s) = match condition {
+    let (description, change, at_most_s) = match condition {
         Condition::RanksWriting(ranks) => ranks::model(*ranks, recorded, inputs.split)?,
         Condition::Cache(cache) => cache::model(*cache, recorded, inputs.costs)?,
         Condition::SyncOff => sync::model(recorded, inputs),
@@ -44,11 +44,11 @@ pub fn of<'a>(condition: &'a Condition, recorded: &Recorded<'_>, inputs: &ModelI
         }
         _ => ("", 0.0),
     };
-    let words = match besides_s {
-        0.0 => words,
-        _ => format!("{words}; {besides} at best {} less", length(besides_s)),
+    let description = match besides_s {
+        0.0 => description,
+        _ => format!("{description}; {besides} at best {} less", length(besides_s)),
     };
-    Ok(Model { condition: condition.to_string(), words, change, besides_s, at_most_s })
+    Ok(Model { condition: condition.to_string(), description, change, besides_s, at_most_s })
 }
 
 const AFTER: &str = "what comes after these sleeps takes";

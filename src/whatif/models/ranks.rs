@@ -98,7 +98,7 @@ impl Writers {
     }
 
     /// `now` ranks write so much, at so much per second each.
-    fn words(&self, recorded: &Recorded<'_>) -> String {
+    fn description(&self, recorded: &Recorded<'_>) -> String {
         let writes = || {
             let of_writers = |portion: &&Portion<'_>| self.own.contains_key(&portion.group.key.process);
             recorded.portions().filter(of_writers).filter(|portion| is(portion.group, Kind::Write))
@@ -141,6 +141,6 @@ pub fn model<'a>(then: usize, recorded: &Recorded<'_>, split: &Split) -> Result<
     ensure!(then <= ranks, "the run has {ranks} ranks: {then} of them cannot write");
     let writers = Writers::of(then, recorded, split.cpus());
     ensure!(writers.now > 0, "no rank of the trace writes");
-    let words = writers.words(recorded);
-    Ok((words, Box::new(move |portion, bounds| writers.change(portion, bounds)), 0.0))
+    let description = writers.description(recorded);
+    Ok((description, Box::new(move |portion, bounds| writers.change(portion, bounds)), 0.0))
 }

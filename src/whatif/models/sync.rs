@@ -123,7 +123,7 @@ fn changed(role: Role, portion: &Portion<'_>, bounds: &mut Bounds, inputs: &Mode
 
 pub fn model<'a>(recorded: &Recorded<'_>, inputs: &ModelInputs<'a>) -> (String, Change<'a>, f64) {
     let flushes = Flushes::of(recorded);
-    let words = words(recorded, &flushes, inputs.costs);
+    let description = description(recorded, &flushes, inputs.costs);
     let inputs = *inputs;
     let change = move |portion: &Portion<'_>, bounds: &mut Bounds| {
         let role = role(portion.group, &flushes, inputs.costs);
@@ -132,10 +132,10 @@ pub fn model<'a>(recorded: &Recorded<'_>, inputs: &ModelInputs<'a>) -> (String, 
         }
         role.is_some()
     };
-    (words, Box::new(change), 0.0)
+    (description, Box::new(change), 0.0)
 }
 
-fn words(recorded: &Recorded<'_>, flushes: &Flushes, costs: &Costs) -> String {
+fn description(recorded: &Recorded<'_>, flushes: &Flushes, costs: &Costs) -> String {
     let mut sums = BTreeMap::<Role, (i64, f64)>::new();
     let portions = recorded.lanes.first().map_or(&[][..], |lane| lane.portions.as_slice());
     for portion in portions {
@@ -149,10 +149,10 @@ fn words(recorded: &Recorded<'_>, flushes: &Flushes, costs: &Costs) -> String {
         let is_wanted = |portion: &Portion<'_>| role(portion.group, flushes, costs) == Some(wanted);
         length(critical(recorded, |portion| if is_wanted(portion) { figure(portion) } else { 0.0 }))
     };
-    let mut words = Vec::new();
+    let mut parts = Vec::new();
     for (role, (calls, all)) in sums {
         let all = length(all);
-        words.push(match role {
+        parts.push(match role {
             Role::Flush => {
                 format!("{calls} flushes took {all} and are not made: the kernel writes the data later, beside the program")
             }
@@ -175,5 +175,5 @@ fn words(recorded: &Recorded<'_>, flushes: &Flushes, costs: &Costs) -> String {
             Role::Beside => format!("{calls} writes to the same files took {all}, and may wait for no write-back and journal"),
         });
     }
-    if words.is_empty() { "no call waits until data is on a device".to_owned() } else { words.join("; ") }
+    if parts.is_empty() { "no call waits until data is on a device".to_owned() } else { parts.join("; ") }
 }

@@ -24,7 +24,7 @@ pub fn title(report: &Report) -> String {
 pub fn table(report: &Report) -> Table<'_> {
     let row = |part: &TimePart| {
         vec![
-            Cell::name(part.words()),
+            Cell::name(part.description()),
             Cell::name(part.kind),
             Cell::from(Value::Ns(part.ns)).sure(part.complete),
             Cell::from(Value::Share(part.share)).sure(part.complete),
@@ -76,7 +76,7 @@ pub fn lines(report: &Report, look: &Look) -> Vec<Line> {
     let (mut line, mut used) = (Line::default(), 0);
     for (at, part) in parts.iter().enumerate() {
         let share = mark(part.complete, percent(part.share));
-        let (name, figures) = (part.words(), format!(" {share} {}", time(part.ns)));
+        let (name, figures) = (part.description(), format!(" {share} {}", time(part.ns)));
         let wide = 2 + 2 + columns(name) + columns(&figures);
         if used > 0 && used + wide > look.prose() {
             lines.push(std::mem::take(&mut line));
