@@ -18,7 +18,7 @@ use crate::node::Recent;
 use crate::summary::filter::Filter;
 use crate::vocabulary::Layer;
 
-/// The screens, in the order of their keys.
+/// The screens, in the order of their tabs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Screen {
     #[default]

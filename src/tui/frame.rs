@@ -9,7 +9,7 @@ use ratatui::style::Modifier;
 use crate::analysis::trace::share::TRUSTED_SHARE;
 use crate::summary::filter::FIELDS;
 use crate::summary::view::{LayerRow, Screen, Snapshot, Status};
-use crate::tui::keys::{self, EVERYWHERE};
+use crate::tui::keys::EVERYWHERE;
 use crate::tui::screens::about;
 use crate::tui::state::{Popup, State};
 use crate::tui::theme::Tone;
@@ -37,7 +37,7 @@ pub fn draw(buf: &mut Buffer, snapshot: &Snapshot, state: &mut State) {
     for (i, (label, tone)) in distorted.iter().take(usize::from(lines)).enumerate() {
         let more = if i + 1 == usize::from(lines) { distorted.len() - i - 1 } else { 0 };
         let more =
-            if more > 0 { format!(" (and {more} more: {})", keys::of_screen(Screen::Coverage)) } else { String::new() };
+            if more > 0 { format!(" (and {more} more: {})", about(Screen::Coverage).key) } else { String::new() };
         let room = usize::from(area.width).saturating_sub(more.len() + 1);
         let label = format!("{}{more}", text::cut_end(label, room, pen.theme.ascii));
         put(buf, pen, area, area.x, body.bottom() + i as u16, &label, *tone);
@@ -100,7 +100,8 @@ fn tabs(buf: &mut Buffer, area: Rect, state: &mut State) {
     let mut x = area.x;
     state.tabs.clear();
     for screen in Screen::ALL {
-        let tab = format!("{} {}", keys::of_screen(screen), about(screen).tab);
+        let about = about(screen);
+        let tab = format!("{} {}", about.key, about.tab);
         let from = x;
         let tone = if screen == state.screen { Tone::Strong } else { Tone::Dim };
         x = put(buf, pen, area, x, area.y + 1, &tab, tone);

@@ -1,28 +1,11 @@
-//! Which keys there are, as the help shows them; the one list of them.
-
-use crate::summary::view::Screen;
-
-/// The keys of screens, in their order.
-const SCREENS: &str = "1234567890";
-
-const _: () = assert!(Screen::ALL.len() <= SCREENS.len());
-
-/// The key that shows a screen.
-pub fn of_screen(screen: Screen) -> char {
-    SCREENS.chars().nth(screen as usize).unwrap_or(' ')
-}
-
-/// The screen that a key shows, if it is one of a screen.
-pub fn screen(key: char) -> Option<Screen> {
-    Screen::ALL.get(SCREENS.find(key)?).copied()
-}
+//! Keys that do the same on every screen, as the help shows them.
 
 /// Key, what it does.
 pub type Binding = (&'static str, &'static str);
 
 /// On every screen.
 pub const EVERYWHERE: &[Binding] = &[
-    ("0-9", "screens"),
+    ("as on the tabs", "screens"),
     ("Tab S-Tab", "next, previous table"),
     ("arrows hjkl", "select; h l: sort by another column"),
     ("PgUp PgDn g G", "page, first row, last row; C-u C-d: half a page"),

@@ -17,6 +17,7 @@ use crate::tui::widgets::{Pen, line, split};
 /// What there is to know about it.
 pub const ABOUT: About = About {
     screen: Screen::Coverage,
+    key: '9',
     tab: "Cover",
     name: "Coverage and losses: what is traced, and what was lost",
     text: &[

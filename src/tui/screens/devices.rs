@@ -17,6 +17,7 @@ use crate::vocabulary::Layer;
 /// What there is to know about it.
 pub const ABOUT: About = About {
     screen: Screen::Devices,
+    key: '8',
     tab: "Dev",
     name: "Devices and mounts: how busy, how slow, and their users",
     text: &[

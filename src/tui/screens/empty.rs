@@ -1,7 +1,7 @@
 //! Why a table has no rows, in a sentence.
 
 use crate::summary::view::{Screen, Snapshot, Window};
-use crate::tui::keys;
+use crate::tui::screens::about;
 use crate::tui::state::State;
 use crate::vocabulary::Layer;
 
@@ -30,11 +30,11 @@ pub fn calls(snapshot: &Snapshot, state: &State) -> String {
     }
     let layers = &snapshot.overview.layers;
     if !layers.is_empty() && layers.iter().all(|l| !l.covered) {
-        return format!("not covered: no layer has probes (see {}, coverage)", keys::of_screen(Screen::Coverage));
+        return format!("not covered: no layer has probes (see {}, coverage)", about(Screen::Coverage).key);
     }
     match (snapshot.run.live, snapshot.run.ended) {
         (true, false) => {
-            format!("no call has returned yet (see {}, in flight)", keys::of_screen(Screen::InFlight))
+            format!("no call has returned yet (see {}, in flight)", about(Screen::InFlight).key)
         }
         (true, true) => "no call returned before the trace ended".into(),
         (false, _) => "the dataset has no calls".into(),

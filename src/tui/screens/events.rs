@@ -15,6 +15,7 @@ use crate::vocabulary::flag;
 /// What there is to know about it.
 pub const ABOUT: About = About {
     screen: Screen::Events,
+    key: '7',
     tab: "Event",
     name: "Events: the last calls, as they return",
     text: &["Calls appear when they return, so inner calls come before the calls around them."],

@@ -17,6 +17,7 @@ use crate::vocabulary::Layer;
 /// What there is to know about it.
 pub const ABOUT: About = About {
     screen: Screen::Files,
+    key: '3',
     tab: "File",
     name: "Files: which file, and how it is accessed",
     text: &[

@@ -16,6 +16,7 @@ use crate::tui::widgets::{Pen, put, split, title};
 /// What there is to know about it.
 pub const ABOUT: About = About {
     screen: Screen::Findings,
+    key: '0',
     tab: "Find",
     name: "Findings: what is wrong, what it costs, what to do",
     text: &[

@@ -15,6 +15,7 @@ use crate::tui::widgets::{Pen, line, put, split, title};
 /// What there is to know about it.
 pub const ABOUT: About = About {
     screen: Screen::InFlight,
+    key: '6',
     tab: "Flight",
     name: "In flight: what has begun and not returned, the oldest first",
     text: &["Calls inside each other, and where the thread is in the kernel.", "Long ones are red."],

@@ -15,6 +15,7 @@ use crate::tui::widgets::{Pen, chart, halves, line, put, split, title};
 /// What there is to know about it.
 pub const ABOUT: About = About {
     screen: Screen::Latency,
+    key: '5',
     tab: "Lat",
     name: "Latency: how long calls take, and when they took long",
     text: &[

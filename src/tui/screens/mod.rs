@@ -31,7 +31,9 @@ use crate::tui::widgets::table::{Cell, Key, Table};
 /// A screen: its tab, its help and own keys, and how it is drawn.
 pub struct About {
     pub screen: Screen,
-    /// On the tab.
+    /// Shows it: a digit, or a letter that has no other meaning.
+    pub key: char,
+    /// On the tab, after the key.
     pub tab: &'static str,
     pub name: &'static str,
     pub text: &'static [&'static str],
@@ -64,6 +66,11 @@ const _: () = {
 /// What there is to know about a screen.
 pub fn about(screen: Screen) -> &'static About {
     &SCREENS[screen as usize]
+}
+
+/// The screen that a key shows, if it is one of a screen.
+pub fn with_key(key: char) -> Option<Screen> {
+    SCREENS.iter().find(|about| about.key == key).map(|about| about.screen)
 }
 
 /// Draws the screen that is looked at.

@@ -19,6 +19,7 @@ use crate::vocabulary::{LAYERS, Layer};
 /// What there is to know about it.
 pub const ABOUT: About = About {
     screen: Screen::Overview,
+    key: '1',
     tab: "Over",
     name: "Overview: which layer costs most",
     text: &[

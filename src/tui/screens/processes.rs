@@ -19,6 +19,7 @@ use crate::tui::widgets::{Pen, chart, line};
 /// What there is to know about it.
 pub const ABOUT: About = About {
     screen: Screen::Processes,
+    key: '2',
     tab: "Proc",
     name: "Processes and ranks: which one does the I/O, which one is slow",
     text: &[

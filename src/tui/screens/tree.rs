@@ -19,6 +19,7 @@ use crate::vocabulary::Layer;
 /// What there is to know about it.
 pub const ABOUT: About = About {
     screen: Screen::Tree,
+    key: '4',
     tab: "Tree",
     name: "Call tree: what calls what, and where the time stays",
     text: &[

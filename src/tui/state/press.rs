@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::summary::filter::Filter;
 use crate::summary::view::{Command, Grouping, Measure, NodeId, Screen, Snapshot};
-use crate::tui::keys;
+use crate::tui::screens;
 use crate::tui::sql;
 use crate::tui::state::{Amounts, Effect, Popup, Prompt, PromptKind, State, TableId, TreeView, window};
 use crate::tui::terminal::input::Key;
@@ -22,7 +22,7 @@ impl State {
             return self.prompt_key(key, snapshot);
         }
         if let Key::Char(c) = key
-            && let Some(screen) = keys::screen(c)
+            && let Some(screen) = screens::with_key(c)
         {
             self.show(screen);
             return Effect::None;

@@ -1,9 +1,11 @@
 //! Key by key, on a snapshot by hand.
 
 use crate::summary::view::{EventRow, FileRow, Files, Loading, ProcessRow, Recording, Status};
+use crate::tui::keys::EVERYWHERE;
+use crate::tui::screens::SCREENS;
 use crate::tui::state::*;
 use crate::tui::terminal::input::{Key, MouseDid};
-use crate::tui::{frame, keys, testing};
+use crate::tui::{frame, testing};
 use crate::vocabulary::Kind;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -37,11 +39,16 @@ impl Session {
 }
 
 #[test]
-fn digits_are_screens() {
+fn every_screen_has_a_key_with_no_other_meaning() {
     let mut s = Session::new();
-    for (key, screen) in "123456789".chars().zip(Screen::ALL) {
-        s.keys(&key.to_string());
-        assert_eq!((s.state.focus().screen, keys::of_screen(screen)), (screen, key));
+    for (i, about) in SCREENS.iter().enumerate() {
+        s.keys(&about.key.to_string());
+        assert_eq!(s.state.focus().screen, about.screen);
+        assert!(SCREENS[..i].iter().all(|other| other.key != about.key), "{:?} has the key of another", about.screen);
+        let bindings = EVERYWHERE.iter().chain(SCREENS.iter().flat_map(|about| about.keys));
+        // Of keys that are shown together only those of vi are letters.
+        let mut keys = bindings.flat_map(|(keys, _)| keys.split(' ')).filter(|key| key.len() == 1 || *key == "hjkl");
+        assert!(keys.all(|key| !key.contains(about.key)), "{:?} hides what {:?} does", about.screen, about.key);
     }
 }
 
@@ -449,7 +456,7 @@ fn from_a_call_to_the_first_inside_it_and_back() {
 fn every_key_on_every_screen_is_harmless() {
     let keys = "jkhlgG\n?\u{20}jj*fibFPdszz+-[]{}=uaoeLs<>I\n:xmaaptCtnxNnSyyw";
     for snapshot in [testing::snapshot(), Snapshot::default()] {
-        for screen in Screen::ALL.map(keys::of_screen) {
+        for screen in SCREENS.iter().map(|about| about.key) {
             let mut s = Session::new();
             s.snapshot = snapshot.clone();
             s.keys(&screen.to_string());

@@ -14,8 +14,8 @@ use ratatui::layout::{Rect, Size};
 
 use crate::export::{DatasetWriter, Options, VIEWS};
 use crate::replay::Replay;
-use crate::summary::view::Screen;
-use crate::tui::{Dashboard, Key, Palette, Theme, keys};
+use crate::tui::screens::SCREENS;
+use crate::tui::{Dashboard, Key, Palette, Theme};
 
 const SIZES: [(u16, u16); 7] = [(1, 1), (3, 40), (40, 10), (60, 12), (81, 25), (200, 60), (400, 120)];
 
@@ -35,7 +35,7 @@ fn numbers_beyond_all_bounds_are_drawn() {
             writer.push(row).unwrap();
         }
         writer.finish().unwrap();
-        for screen in Screen::ALL.map(keys::of_screen) {
+        for screen in SCREENS.iter().map(|about| about.key) {
             let mut replay = Replay::open(&path).unwrap();
             let mut dashboard = Dashboard::new(
                 &mut replay,

@@ -7,6 +7,7 @@ use ratatui::layout::{Rect, Size};
 use ratatui::style::Color;
 
 use crate::replay::Replay;
+use crate::tui::screens::SCREENS;
 use crate::tui::testing::text_of;
 use crate::tui::{Dashboard, Key, Palette, Theme};
 
@@ -122,7 +123,7 @@ fn a_dataset_of_sums_names_the_mode_where_single_calls_would_be() {
 #[test]
 fn colours_are_those_that_every_terminal_has() {
     let sixteen = |c: Color| !matches!(c, Color::Rgb(..) | Color::Indexed(_));
-    for screen in '0'..='9' {
+    for screen in SCREENS.iter().map(|about| about.key) {
         let buffer = shown(&screen.to_string(), Theme { palette: Palette::Sixteen, ascii: false }, SIZES[1]);
         assert!(buffer.content.iter().all(|c| sixteen(c.fg) && sixteen(c.bg)), "{screen}");
         assert!(buffer.content.iter().any(|c| c.fg != Color::Reset), "{screen}");
@@ -131,7 +132,7 @@ fn colours_are_those_that_every_terminal_has() {
 
 #[test]
 fn without_colours_and_unicode_there_are_neither() {
-    for screen in '0'..='9' {
+    for screen in SCREENS.iter().map(|about| about.key) {
         let buffer = shown(&screen.to_string(), Theme { palette: Palette::Mono, ascii: true }, SIZES[1]);
         assert!(buffer.content.iter().all(|c| c.fg == Color::Reset && c.bg == Color::Reset), "{screen}");
         let text = text_of(&buffer);
