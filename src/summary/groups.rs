@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::calls::Sums;
-use crate::analysis::parallel::ranks::Spread;
+use crate::analysis::parallel::ranks::{Imbalance, Spread};
 use crate::summary::bins::Merge as _;
-use crate::summary::screens::{HeatCell, Imbalance, ProcessRow};
+use crate::summary::screens::{HeatCell, ProcessRow};
 
 /// What a row of the processes screen is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -99,14 +99,8 @@ pub fn imbalance(processes: impl Iterator<Item = (Option<i32>, Sums)>) -> Option
             ranks.entry(rank).or_default().merge(&sums);
         }
     }
-    let spread = |of: fn(&Sums) -> i64| Spread::of(&ranks.iter().map(|(rank, s)| (*rank, of(s))).collect::<Vec<_>>());
-    let time = spread(|s| s.dur_ns)?;
-    Some(Imbalance {
-        members: ranks.len(),
-        bytes_max_over_mean: spread(Sums::bytes).map_or(0.0, |bytes| bytes.max_to_mean()),
-        time_max_over_mean: time.max_to_mean(),
-        slowest: time.most,
-    })
+    let ranks: Vec<_> = ranks.into_iter().map(|(rank, sums)| (rank, sums.dur_ns, sums.bytes())).collect();
+    Imbalance::of("all", &ranks)
 }
 
 /// How far apart the times of ranks are, from rows of one rank each; `None` with fewer than two that have done I/O.
@@ -213,8 +207,8 @@ mod tests {
         let sums = |dur_ns, bytes_read| Sums { calls: 1, dur_ns, bytes_read, ..Sums::default() };
         let all = [(Some(0), sums(10, 1)), (Some(1), sums(20, 3)), (Some(0), sums(40, 1)), (None, sums(500, 900))];
         let found =
-            imbalance(all.into_iter()).map(|i| (i.members, i.slowest, i.time_max_over_mean, i.bytes_max_over_mean));
-        assert_eq!(found, Some((2, 0, 50.0 / 35.0, 3.0 / 2.5)));
+            imbalance(all.into_iter()).map(|i| (i.ranks, i.slowest, i.max_to_mean, i.bytes_max_to_mean));
+        assert_eq!(found, Some((2, 0, 50.0 / 35.0, Some(3.0 / 2.5))));
         assert_eq!(imbalance([(Some(3), sums(10, 1)), (None, sums(9, 9))].into_iter()), None);
         assert_eq!(imbalance([(None, sums(10, 1)), (None, sums(9, 9))].into_iter()), None);
         assert_eq!(imbalance([(Some(0), sums(10, 1)), (Some(1), Sums::default())].into_iter()), None);

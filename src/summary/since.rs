@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(now.overview.chain[0].bytes_read, 150);
         let rows: Vec<Sums> = now.processes.rows.iter().map(|r| r.sums).collect();
         assert_eq!(rows, [sums(2, 30), sums(1, 10)], "the second one is new");
-        assert_eq!(now.overview.imbalance.map(|i| (i.members, i.slowest)), Some((2, 1)));
+        assert_eq!(now.overview.imbalance.map(|i| (i.ranks, i.slowest)), Some((2, 1)));
     }
 
     #[test]

@@ -140,7 +140,15 @@ fn overview() -> Overview {
             ChainStep { layer: Some(Layer::Syscall), bytes_written: 8 << 20, ratio: 1.0, ..ChainStep::default() },
             ChainStep { layer: Some(Layer::Block), bytes_written: 9 << 20, ratio: 1.125, ..ChainStep::default() },
         ],
-        imbalance: Some(Imbalance { members: 2, bytes_max_over_mean: 1.0, time_max_over_mean: 1.8, slowest: 1 }),
+        imbalance: Some(Imbalance {
+            layer: "all",
+            ranks: 2,
+            max_ns: 900_000_000,
+            mean_ns: 5e8,
+            max_to_mean: 1.8,
+            bytes_max_to_mean: Some(1.0),
+            slowest: 1,
+        }),
         ..Overview::default()
     }
 }

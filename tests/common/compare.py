@@ -354,8 +354,7 @@ for key in keys("imbalance", our_imbalance, sql_imbalance):
     same(f"imbalance {key} max", row["max_ns"], sql["max_ns"])
     same(f"imbalance {key} slowest", row["slowest"], sql["slowest"])
     same(f"imbalance {key} time", row["max_to_mean"], sql["time_max_to_mean"], 1e-9)
-    if key == ("all",):
-        same(f"imbalance {key} bytes", row.get("bytes_max_to_mean"), sql["bytes_max_to_mean"], 1e-9)
+    same(f"imbalance {key} bytes", row.get("bytes_max_to_mean"), sql["bytes_max_to_mean"], 1e-9)
 
 # What each layer takes; that of devices is in SQL only.
 sql_composed = index(

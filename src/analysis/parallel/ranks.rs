@@ -64,6 +64,9 @@ pub struct RankRow {
     pub own_ns: i64,
     pub own_bytes: i64,
     pub exclusive_ns: ByLayer,
+    /// Bytes of outermost reads and writes.
+    #[serde(skip)]
+    moved: Moved,
     /// From the start of its first process to the end of its last one, within the trace.
     pub wall_ns: i64,
     pub complete: bool,
@@ -75,16 +78,16 @@ pub struct ByLayer([i64; LAYERS.len()]);
 
 impl ByLayer {
     fn add(&mut self, other: &Self) {
-        self.0.iter_mut().zip(other.0).for_each(|(sum, ns)| *sum = sum.saturating_add(ns));
+        self.0.iter_mut().zip(other.0).for_each(|(sum, n)| *sum = sum.saturating_add(n));
     }
 
     /// Of layers that have any.
     pub fn iter(&self) -> impl Iterator<Item = (Layer, i64)> {
-        LAYERS.into_iter().zip(self.0).filter(|(_, ns)| *ns != 0)
+        LAYERS.into_iter().zip(self.0).filter(|(_, n)| *n != 0)
     }
 
     pub fn get(&self, layer: Layer) -> Option<i64> {
-        Some(self.0[layer as usize]).filter(|ns| *ns != 0)
+        Some(self.0[layer as usize]).filter(|n| *n != 0)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -100,16 +103,41 @@ impl Serialize for ByLayer {
     }
 }
 
+/// Bytes by layer, where there are any: of half a million processes few have some.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Moved(Option<Box<ByLayer>>);
+
+impl Moved {
+    fn add(&mut self, layer: Layer, bytes: i64) {
+        if bytes != 0 {
+            add(&mut self.0.get_or_insert_default().0[layer as usize], bytes);
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        if let Some(other) = &other.0 {
+            self.0.get_or_insert_default().add(other);
+        }
+    }
+
+    fn get(&self, layer: Layer) -> i64 {
+        self.0.as_ref().and_then(|bytes| bytes.get(layer)).unwrap_or(0)
+    }
+}
+
 /// How unevenly time is spread over ranks.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Imbalance {
     /// Exclusive time of this layer; `all`: time in the calls that the program made itself, whatever their layer.
     pub layer: &'static str,
+    /// Over so many; the report has a row of each.
+    #[serde(skip)]
+    pub ranks: usize,
     pub max_ns: i64,
     pub mean_ns: f64,
     /// Greatest over mean: 1 is even.
     pub max_to_mean: f64,
-    /// Greatest over mean of the bytes of these calls: only of `all`.
+    /// Greatest over mean of the bytes of these calls, of a layer the outermost ones; `None` where they moved none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_max_to_mean: Option<f64>,
     /// The rank with the greatest time.
@@ -130,6 +158,8 @@ struct OfProcess {
     /// By system calls, read and written.
     system: [i64; 2],
     exclusive: ByLayer,
+    /// Bytes of outermost reads and writes.
+    moved: Moved,
 }
 
 impl OfProcess {
@@ -173,8 +203,10 @@ impl ByProcess {
                 add(&mut process.library_ns, span.inclusive_ns());
             }
         }
+        let outermost = Figures::of(span).sums();
+        process.moved.add(span.layer, outermost.bytes());
         if span.layer == Layer::Syscall {
-            process.system(&Figures::of(span).sums());
+            process.system(&outermost);
         }
     }
 
@@ -185,8 +217,10 @@ impl ByProcess {
         process.pid = row.pid.unwrap_or(process.pid);
         process.rank = row.rank.or(process.rank);
         add(&mut process.exclusive.0[row.layer as usize], row.self_ns);
+        let outermost = Figures::of_sum(row).sums();
+        process.moved.add(row.layer, outermost.bytes());
         if row.layer == Layer::Syscall {
-            process.system(&Figures::of_sum(row).sums());
+            process.system(&outermost);
         }
         // As in `amplification`.
         if row.calls_error.is_some() && is_data(row.kind) {
@@ -300,6 +334,7 @@ impl RankRow {
             own_ns: 0,
             own_bytes: 0,
             exclusive_ns: ByLayer::default(),
+            moved: Moved::default(),
             wall_ns: 0,
             complete: quality.all(),
         }
@@ -328,6 +363,10 @@ impl RankRow {
         add(&mut self.own_ns, process.own_ns);
         add(&mut self.own_bytes, process.own_bytes);
         self.exclusive_ns.add(&process.exclusive);
+        // Of others there is no imbalance.
+        if self.rank.is_some() {
+            self.moved.merge(&process.moved);
+        }
     }
 }
 
@@ -419,25 +458,36 @@ impl Spread {
     }
 }
 
+impl Imbalance {
+    /// Of ranks, each with its time and bytes; `None` with fewer than two, and where none of them took any time.
+    pub fn of(layer: &'static str, ranks: &[(i32, i64, i64)]) -> Option<Self> {
+        let spread = |of: fn(&(i32, i64, i64)) -> (i32, i64)| Spread::of(&ranks.iter().map(of).collect::<Vec<_>>());
+        let time = spread(|(rank, ns, _)| (*rank, *ns))?;
+        Some(Self {
+            layer,
+            ranks: ranks.len(),
+            max_ns: time.max,
+            mean_ns: time.mean,
+            max_to_mean: time.max_to_mean(),
+            bytes_max_to_mean: spread(|(rank, _, bytes)| (*rank, *bytes)).map(|bytes| bytes.max_to_mean()),
+            slowest: time.most,
+        })
+    }
+}
+
 fn imbalance(rows: &[RankRow]) -> Vec<Imbalance> {
     let is_rank = |row: &&RankRow| row.rank.is_some() && (row.calls > 0 || !row.exclusive_ns.is_empty());
     let ranks: Vec<_> = rows.iter().filter(is_rank).filter_map(|row| Some((row.rank?, row))).collect();
-    let spread = |of: &dyn Fn(&RankRow) -> i64| {
-        Spread::of(&ranks.iter().map(|(rank, row)| (*rank, of(row))).collect::<Vec<_>>())
+    let of = |layer, figures: &dyn Fn(&RankRow) -> (i64, i64)| {
+        let of_rank = |(rank, row): &(i32, &RankRow)| {
+            let (ns, bytes) = figures(row);
+            (*rank, ns, bytes)
+        };
+        Imbalance::of(layer, &ranks.iter().map(of_rank).collect::<Vec<_>>())
     };
-    let row = |layer, time: Spread, bytes_max_to_mean| Imbalance {
-        layer,
-        max_ns: time.max,
-        mean_ns: time.mean,
-        max_to_mean: time.max_to_mean(),
-        bytes_max_to_mean,
-        slowest: time.most,
-    };
-    let bytes = spread(&|row| row.own_bytes).map(|bytes| bytes.max_to_mean());
-    let all = spread(&|row| row.own_ns).map(|time| row("all", time, bytes));
+    let all = of("all", &|row| (row.own_ns, row.own_bytes));
     let of_layer = |layer: Layer| {
-        let time = spread(&|row| row.exclusive_ns.get(layer).unwrap_or(0))?;
-        Some(row(layer.name(), time, None))
+        of(layer.name(), &|row| (row.exclusive_ns.get(layer).unwrap_or(0), row.moved.get(layer)))
     };
     all.into_iter().chain(LAYERS.into_iter().filter_map(of_layer)).collect()
 }

@@ -1,6 +1,7 @@
 //! The first screen.
 
 use crate::analysis::calls::Sums;
+pub use crate::analysis::parallel::ranks::Imbalance;
 use crate::rows::PARTS;
 use crate::summary::screens::common::Percentiles;
 use crate::vocabulary::Layer;
@@ -12,7 +13,7 @@ pub struct Overview {
     pub layers: Vec<LayerRow>,
     /// Bytes from the calls that the program made itself down to the device.
     pub chain: Vec<ChainStep>,
-    /// Over ranks, or over processes where there are no ranks; `None` with fewer than two.
+    /// Over ranks that have done I/O, by the calls that the program made itself; `None` with fewer than two.
     pub imbalance: Option<Imbalance>,
     /// Calls asked the page cache for these bytes, and these were not there.
     pub cache_bytes: i64,
@@ -50,17 +51,4 @@ pub struct ChainStep {
     pub bytes_written: i64,
     /// Bytes over those of the first step.
     pub ratio: f64,
-}
-
-/// How unequal the I/O of ranks is.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Imbalance {
-    /// Ranks that have done I/O.
-    pub members: usize,
-    /// Of bytes moved.
-    pub bytes_max_over_mean: f64,
-    /// Of time in the calls that the program made itself.
-    pub time_max_over_mean: f64,
-    /// Rank with the most time.
-    pub slowest: i32,
 }

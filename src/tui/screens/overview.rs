@@ -246,9 +246,10 @@ fn facts(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, pen: Pen) -> Rect {
     }
     let mut label = Vec::new();
     if let Some(i) = overview.imbalance {
+        let bytes = i.bytes_max_to_mean.map_or("-".to_owned(), |most| format!("{most:.1}x"));
         label.push(format!(
-            "imbalance of {} ranks: time {:.1}x, bytes {:.1}x (most over mean), slowest rank {}",
-            i.members, i.time_max_over_mean, i.bytes_max_over_mean, i.slowest
+            "imbalance of {} ranks: time {:.1}x, bytes {bytes} (most over mean), slowest rank {}",
+            i.ranks, i.max_to_mean, i.slowest
         ));
     }
     if overview.cache_bytes > 0 {
