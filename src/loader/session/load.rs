@@ -82,6 +82,19 @@ fn groups(options: &Options, libraries: bool) -> [BTreeSet<Group>; 3] {
     [absent, unused, wanted]
 }
 
+/// Why the kernel does not load a group, if that is so.
+fn why_refused(refused: &[(Group, String)], group: Group) -> Option<&str> {
+    refused.iter().find(|(other, _)| *other == group).map(|(_, why)| why.as_str())
+}
+
+/// The verdicts of hooks whose groups the kernel does not load.
+fn refused_hooks(refused: Vec<(Group, String)>) -> impl Iterator<Item = Coverage> {
+    refused.into_iter().flat_map(|(group, why)| {
+        let hooks = group.hooks().filter(|(program, _)| Copy::of(program) != Copy::Other);
+        hooks.map(move |(_, hook)| verdict(group, hook, Err(why.clone())))
+    })
+}
+
 impl<'obj> Session<'obj> {
     /// Loads the programs and makes the rings; nothing is attached yet. `stores` outlive the session.
     pub fn load(
@@ -108,8 +121,8 @@ impl<'obj> Session<'obj> {
         })??;
         let placing = rings::allocate(layout, &rings, &skel.maps)?;
         let release = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned());
-        let tier = match refused.iter().find(|(group, _)| *group == Group::Library) {
-            Some((_, why)) => Err(format!("this kernel does not load the programs of library probes: {why}")),
+        let tier = match why_refused(&refused, Group::Library) {
+            Some(why) => Err(format!("this kernel does not load the programs of library probes: {why}")),
             None => tier.ok_or_else(|| "this kernel allows no user probes (see iotrace-bpf doctor)".to_owned()),
         };
         let rows = rows.to_vec();
@@ -117,15 +130,10 @@ impl<'obj> Session<'obj> {
         let scoped = options.scope == Scope::Listed && tier == Ok(LibTier::Session);
         let engine =
             Engine::new(catalog, options.layers.clone(), tier, release.unwrap_or_default(), scoped, remembered);
-        let functions = refused.iter().find(|(group, _)| *group == Group::Functions);
-        let functions = functions.map(|(_, why)| functions::refused(&rows, &options.layers, why));
-        let hooks = refused
-            .into_iter()
-            .flat_map(|(group, why)| {
-                let hooks = group.hooks().filter(|(program, _)| Copy::of(program) != Copy::Other);
-                hooks.map(move |(_, hook)| verdict(group, hook, Err(why.clone()))).collect::<Vec<_>>()
-            })
-            .chain(functions.into_iter().flatten())
+        let functions = why_refused(&refused, Group::Functions);
+        let functions = functions.map(|why| functions::refused(&rows, &options.layers, why)).unwrap_or_default();
+        let hooks = refused_hooks(refused)
+            .chain(functions)
             .chain(symbols.flatten())
             .chain(absent.into_iter().flat_map(Group::verdicts_of_absence))
             .chain(unused.into_iter().flat_map(Group::verdicts_in_sums))

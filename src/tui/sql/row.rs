@@ -2,10 +2,10 @@
 
 use crate::inflight::OperationKind;
 use crate::summary::filter::quoted;
-use crate::summary::view::{BarOf, Grouping, Snapshot, grouped};
+use crate::summary::view::{BarOf, Grouping, NodeId, Snapshot, grouped};
 use crate::tui::sql::{SqlContext, TREE};
 use crate::tui::state::{State, TableId};
-use crate::vocabulary::LAYERS;
+use crate::vocabulary::{LAYERS, Layer};
 
 /// What it is called, and its SQL; `None` where nothing is selected, or nothing of it is in a dataset.
 pub fn row(state: &State, snapshot: &Snapshot) -> Option<String> {
@@ -13,19 +13,7 @@ pub fn row(state: &State, snapshot: &Snapshot) -> Option<String> {
     let id = state.selected(table)?;
     let asked = SqlContext { state, snapshot };
     let nth = usize::try_from(id).ok();
-    // Calls that are looked at and fulfil this as well.
-    let calls = |which: &str| {
-        let before = asked.conditions();
-        let joined = if before.is_empty() { " WHERE" } else { "\n    AND" };
-        format!("FROM spans{before}{joined} {which}\nORDER BY start_ns;")
-    };
-    let function = |layer: &str, op: &str| format!("layer = {} AND op = {}", quoted(layer), quoted(op));
-    let node = |path: String| {
-        format!(
-            "{}{TREE}\nSELECT calls.* FROM tree JOIN calls USING (span_id) WHERE path = {path}\nORDER BY start_ns;",
-            asked.calls()
-        )
-    };
+    let calls = |which: &str| asked.calls_with(which);
     let text = match table {
         TableId::Layers => match LAYERS.get(nth?)?.name() {
             "block" => "FROM block ORDER BY issue_ns;".to_owned(),
@@ -40,7 +28,7 @@ pub fn row(state: &State, snapshot: &Snapshot) -> Option<String> {
         }
         TableId::Handles => calls(&format!("handle_id = {id}")),
         TableId::Objects => calls(&format!("object_id = {id}")),
-        TableId::Tree => node(asked.path(id as u32)),
+        TableId::Tree => asked.calls_of_node(id as u32),
         TableId::Inverted => {
             let node = snapshot.tree.nodes.iter().find(|n| i64::from(n.id) == id)?;
             calls(&function(node.layer?.name(), node.op))
@@ -71,23 +59,49 @@ pub fn row(state: &State, snapshot: &Snapshot) -> Option<String> {
         }
         TableId::Groups => {
             let group = snapshot.coverage.groups.get(nth?)?;
-            let (layer, target) = (quoted(group.layer.name()), quoted(&group.target));
-            format!("FROM coverage WHERE layer = {layer} AND target = {target};")
+            format!("{};", covered(group.layer, &group.target))
         }
         TableId::Losses => lost(snapshot, nth?)?,
-        TableId::Findings => {
-            let spans = &state.finding(snapshot)?.evidence.spans;
-            let ids: Vec<String> = spans.iter().map(ToString::to_string).collect();
-            (!ids.is_empty())
-                .then(|| format!("FROM spans WHERE span_id IN ({})\nORDER BY start_ns;", ids.join(", ")))?
-        }
+        TableId::Findings => evidence(state, snapshot)?,
         TableId::Refused => {
             let probe = snapshot.coverage.refused.get(nth?)?;
-            let (layer, target) = (quoted(probe.layer.name()), quoted(&probe.target));
-            format!("FROM coverage WHERE layer = {layer} AND target = {target} AND symbol = {};", quoted(&probe.symbol))
+            format!("{} AND symbol = {};", covered(probe.layer, &probe.target), quoted(&probe.symbol))
         }
     };
     Some(format!("{text}\n"))
+}
+
+impl Asked<'_> {
+    /// Calls that are looked at and fulfil this as well.
+    fn calls_with(&self, condition: &str) -> String {
+        let before = self.conditions();
+        let joined = if before.is_empty() { " WHERE" } else { "\n    AND" };
+        format!("FROM spans{before}{joined} {condition}\nORDER BY start_ns;")
+    }
+
+    /// Calls of a node of the call tree.
+    fn calls_of_node(&self, node: NodeId) -> String {
+        let (calls, path) = (self.calls(), self.path(node));
+        format!(
+            "{calls}{TREE}\nSELECT calls.* FROM tree JOIN calls USING (span_id) WHERE path = {path}\nORDER BY start_ns;"
+        )
+    }
+}
+
+fn function(layer: &str, op: &str) -> String {
+    format!("layer = {} AND op = {}", quoted(layer), quoted(op))
+}
+
+/// The probes of a layer in a target.
+fn covered(layer: Layer, target: &str) -> String {
+    format!("FROM coverage WHERE layer = {} AND target = {}", quoted(layer.name()), quoted(target))
+}
+
+/// The calls that show a finding.
+fn evidence(state: &State, snapshot: &Snapshot) -> Option<String> {
+    let spans = &state.finding(snapshot)?.evidence.spans;
+    let ids: Vec<String> = spans.iter().map(ToString::to_string).collect();
+    (!ids.is_empty()).then(|| format!("FROM spans WHERE span_id IN ({})\nORDER BY start_ns;", ids.join(", ")))
 }
 
 /// What is in flight: a request, or the calls that it is.

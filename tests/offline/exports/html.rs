@@ -72,51 +72,53 @@ fn thousands_of_ranks_are_shown() {
     assert!(size < 5_000_000, "{size}");
 }
 
+/// The functions of `crowded`, from the top layer down.
+const OPS: [(Layer, [&str; 12]); 3] = [
+    (
+        Layer::Hdf5,
+        [
+            "H5Dwrite", "H5Dread", "H5Dopen2", "H5Dclose", "H5Awrite", "H5Aread", "H5Aopen", "H5Fopen", "H5Fclose",
+            "H5Fflush", "H5Gopen2", "H5Gclose",
+        ],
+    ),
+    (
+        Layer::Mpiio,
+        [
+            "MPI_File_write",
+            "MPI_File_read",
+            "MPI_File_write_at",
+            "MPI_File_read_at",
+            "MPI_File_write_all",
+            "MPI_File_read_all",
+            "MPI_File_write_at_all",
+            "MPI_File_read_at_all",
+            "MPI_File_open",
+            "MPI_File_close",
+            "MPI_File_sync",
+            "MPI_File_seek",
+        ],
+    ),
+    (
+        Layer::Syscall,
+        [
+            "pwrite64",
+            "pread64",
+            "write",
+            "read",
+            "openat",
+            "close",
+            "fsync",
+            "fdatasync",
+            "lseek",
+            "ftruncate",
+            "unlinkat",
+            "newfstatat",
+        ],
+    ),
+];
+
 /// Writes a dataset in which everything that the page sums up is more than it keeps apart, with as many calls.
 fn crowded(dir: &Path, calls: i64) {
-    const OPS: [(Layer, [&str; 12]); 3] = [
-        (
-            Layer::Hdf5,
-            [
-                "H5Dwrite", "H5Dread", "H5Dopen2", "H5Dclose", "H5Awrite", "H5Aread", "H5Aopen", "H5Fopen", "H5Fclose",
-                "H5Fflush", "H5Gopen2", "H5Gclose",
-            ],
-        ),
-        (
-            Layer::Mpiio,
-            [
-                "MPI_File_write",
-                "MPI_File_read",
-                "MPI_File_write_at",
-                "MPI_File_read_at",
-                "MPI_File_write_all",
-                "MPI_File_read_all",
-                "MPI_File_write_at_all",
-                "MPI_File_read_at_all",
-                "MPI_File_open",
-                "MPI_File_close",
-                "MPI_File_sync",
-                "MPI_File_seek",
-            ],
-        ),
-        (
-            Layer::Syscall,
-            [
-                "pwrite64",
-                "pread64",
-                "write",
-                "read",
-                "openat",
-                "close",
-                "fsync",
-                "fdatasync",
-                "lseek",
-                "ftruncate",
-                "unlinkat",
-                "newfstatat",
-            ],
-        ),
-    ];
     let options = Options { path: dir, host: "vm", force: false, owner: None, views: VIEWS };
     let mut writer = DatasetWriter::create(options).unwrap();
     let mut push = |row: Row| writer.push(row).unwrap();

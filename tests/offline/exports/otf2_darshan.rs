@@ -153,56 +153,64 @@ fn open_together(
     trace.row(Row::Handle(Handle { comm_size: Some(size), comm_ranks, open_span_id, ..opened }));
 }
 
+/// Three ranks that open files together and apart, and after them two of another run of the program.
+fn communicators(trace: &mut Trace) {
+    for (ix, rank) in [(2, 1), (3, 2), (4, 0), (5, 1)] {
+        trace.row(process(ix, Some(rank)));
+    }
+    for n in 1..=5 {
+        trace.row(Row::Thread(Thread {
+            thread_ix: n,
+            process_ix: n,
+            pid: 1000 + n,
+            tid: 1000 + n,
+            comm: "sim".into(),
+        }));
+    }
+    for (name, id) in ["b", "c", "d", "e"].iter().zip(2..) {
+        trace.row(file(id, &format!("/data/{name}")));
+    }
+    let all = [(1, 0), (2, 1), (3, 2)];
+    for rank in all {
+        open_together(trace, rank, 1, 1000, (3, None));
+    }
+    for rank in [all[0], all[2]] {
+        open_together(trace, rank, 2, 2000, (2, Some("0,2")));
+    }
+    open_together(trace, all[1], 3, 3000, (1, Some("1")));
+    // Of another node, too.
+    for rank in all {
+        open_together(trace, rank, 4, 4000, (8, None));
+    }
+    // Two communicators at least, which are not distinguished.
+    for rank in all {
+        open_together(trace, rank, 5, 5000, (2, None));
+    }
+    for rank in [(4, 0), (5, 1)] {
+        open_together(trace, rank, 1, 6000, (3, None));
+    }
+}
+
+/// A file of HDF5 that is on the first one of MPI-IO, what is in it, and the descriptor below.
+fn handles_of_hdf5(trace: &mut Trace) {
+    trace.row(handle(90, None, Layer::Hdf5, 2, None));
+    trace.row(handle(91, Some(90), Layer::Hdf5, 2, None));
+    trace.row(handle(92, Some(93), Layer::Syscall, 2, None));
+    let Row::Handle(below) = handle(93, Some(90), Layer::Mpiio, 2, None) else { return };
+    let span = trace.call(3, None, (Layer::Mpiio, "MPI_File_open", Kind::Open), 7000, 20);
+    let open_span_id = Some(trace.edit(span).span_id);
+    let opened = trace.edit(span);
+    (opened.rank, opened.coll_id, opened.file_id, opened.handle_id) = (Some(2), Some(900), Some(2), Some(93));
+    trace.row(Row::Handle(Handle { comm_size: Some(1), open_span_id, ..below }));
+}
+
 #[test]
 fn handles_and_collective_operations_have_their_communicators() {
     let work = tempfile::tempdir().unwrap();
     let dir = work.path().join("run.iotrace");
     made(&dir, |trace| {
-        // Three ranks, and after them two of another run of the program.
-        for (ix, rank) in [(2, 1), (3, 2), (4, 0), (5, 1)] {
-            trace.row(process(ix, Some(rank)));
-        }
-        for n in 1..=5 {
-            trace.row(Row::Thread(Thread {
-                thread_ix: n,
-                process_ix: n,
-                pid: 1000 + n,
-                tid: 1000 + n,
-                comm: "sim".into(),
-            }));
-        }
-        for (name, id) in ["b", "c", "d", "e"].iter().zip(2..) {
-            trace.row(file(id, &format!("/data/{name}")));
-        }
-        let all = [(1, 0), (2, 1), (3, 2)];
-        for rank in all {
-            open_together(trace, rank, 1, 1000, (3, None));
-        }
-        for rank in [all[0], all[2]] {
-            open_together(trace, rank, 2, 2000, (2, Some("0,2")));
-        }
-        open_together(trace, all[1], 3, 3000, (1, Some("1")));
-        // Of another node, too.
-        for rank in all {
-            open_together(trace, rank, 4, 4000, (8, None));
-        }
-        // Two communicators at least, which are not distinguished.
-        for rank in all {
-            open_together(trace, rank, 5, 5000, (2, None));
-        }
-        for rank in [(4, 0), (5, 1)] {
-            open_together(trace, rank, 1, 6000, (3, None));
-        }
-        // A file of HDF5 that is on the first one of MPI-IO, what is in it, and the descriptor below.
-        trace.row(handle(90, None, Layer::Hdf5, 2, None));
-        trace.row(handle(91, Some(90), Layer::Hdf5, 2, None));
-        trace.row(handle(92, Some(93), Layer::Syscall, 2, None));
-        let Row::Handle(below) = handle(93, Some(90), Layer::Mpiio, 2, None) else { return };
-        let span = trace.call(3, None, (Layer::Mpiio, "MPI_File_open", Kind::Open), 7000, 20);
-        let open_span_id = Some(trace.edit(span).span_id);
-        let opened = trace.edit(span);
-        (opened.rank, opened.coll_id, opened.file_id, opened.handle_id) = (Some(2), Some(900), Some(2), Some(93));
-        trace.row(Row::Handle(Handle { comm_size: Some(1), open_span_id, ..below }));
+        communicators(trace);
+        handles_of_hdf5(trace);
         let read = trace.call(1, None, (Layer::Syscall, "read", Kind::Read), 9000, 50);
         trace.moved(read, 1, 7);
     });

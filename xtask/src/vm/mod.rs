@@ -131,6 +131,7 @@ fn build() -> Result<Vec<Built>> {
 }
 
 /// What came of a kernel.
+#[derive(Default)]
 struct Outcome {
     end: End,
     took: Duration,
@@ -184,68 +185,17 @@ fn one(
     fs::write(job.join("job.sh"), script).with_context(|| format!("cannot write to {}", job.display()))?;
 
     let console = dir.join(format!("{}.console", kernel.version));
-    let start = Instant::now();
-    let mut began = start;
-    let mut outcome = Outcome {
-        end: End::Off,
-        took: Duration::ZERO,
-        done: false,
-        comparison: None,
-        ran: Vec::new(),
-        not_run: Vec::new(),
-        notes: Vec::new(),
-        tail: Vec::new(),
-    };
-    let progress = |text: &str| println!("  {:5} {:4} s  {text}", kernel.version, start.elapsed().as_secs());
-    let end = qemu::run(kernel, &initramfs, &job, &console, patience, |line| {
-        outcome.tail.push(line.to_owned());
-        if outcome.tail.len() > 60 {
-            outcome.tail.remove(0);
-        }
-        match suite::parse_line(line) {
-            Some(ConsoleLine::Kernel(release)) => {
-                progress(&format!("kernel {release} is up"));
-                up();
-            }
-            Some(ConsoleLine::Begin { volume, name }) => {
-                began = Instant::now();
-                progress(&format!("{name} on {volume}"));
-                let log = job.join(format!("{volume}.{name}.log"));
-                let (volume, name) = (volume.to_owned(), name.to_owned());
-                outcome.ran.push(Ran { volume, name, took: None, verdicts: BTreeMap::new(), second: Vec::new(), log });
-            }
-            Some(ConsoleLine::Again { volume, name }) => progress(&format!("{name} on {volume}: again what failed")),
-            Some(ConsoleLine::End { .. }) => {
-                if let Some(ran) = outcome.ran.last_mut() {
-                    ran.took = Some(began.elapsed());
-                }
-            }
-            Some(ConsoleLine::LeftOut { volume, name, why }) => {
-                progress(&format!("{name} on {volume}: not run: {why}"));
-                outcome.not_run.push([volume, name, why].map(str::to_owned));
-            }
-            Some(ConsoleLine::Done) => outcome.done = true,
-            Some(ConsoleLine::Test(text)) => progress(&format!("  {text}")),
-            None => {}
-        }
-    })?;
-    outcome.end = end;
+    let mut watch = Watch { version: kernel.version, job: &job, up, start: Instant::now(), began: Instant::now() };
+    let mut outcome = Outcome::default();
+    outcome.end =
+        qemu::run(kernel, &initramfs, &job, &console, patience, |line| watch.line(line, &mut outcome))?;
     if outcome.done {
         let tests = &built.first().context("no tests")?.path;
         let comparison = kept::compare(tests, &job.join(suite::KEPT));
         outcome.comparison = comparison.err().map(|e| format!("datasets of this machine differ from SQL:\n{e:#}"));
     }
-    outcome.took = start.elapsed();
-    for ran in &mut outcome.ran {
-        let asked = built.iter().find(|b| b.file.name == ran.name).map(|b| b.tests.as_slice()).unwrap_or_default();
-        let skipped =
-            |test: &String| outcome.not_run.iter().any(|[volume, name, _]| *volume == ran.volume && name == test);
-        let asked: Vec<String> = asked.iter().filter(|test| !skipped(test)).cloned().collect();
-        ran.verdicts = suite::verdicts(&fs::read_to_string(&ran.log).unwrap_or_default(), &asked);
-        if let Ok(again) = fs::read_to_string(ran.log.with_extension("again.log")) {
-            ran.second_try(&again);
-        }
-    }
+    outcome.took = watch.start.elapsed();
+    outcome.read_verdicts(built);
     for volume in suite::VOLUMES {
         let text = fs::read_to_string(job.join(format!("{volume}.tiers"))).unwrap_or_default();
         outcome.notes.extend(doc::notes(&text)?);
@@ -253,7 +203,74 @@ fn one(
     Ok(outcome)
 }
 
+/// A machine while it runs.
+struct Watch<'a> {
+    version: &'a str,
+    job: &'a Path,
+    /// Called when it has booted.
+    up: &'a (dyn Fn() + Sync),
+    start: Instant,
+    /// When the tests that run now began.
+    began: Instant,
+}
+
+impl Watch<'_> {
+    fn progress(&self, text: &str) {
+        println!("  {:5} {:4} s  {text}", self.version, self.start.elapsed().as_secs());
+    }
+
+    /// A line of its console.
+    fn line(&mut self, line: &str, to: &mut Outcome) {
+        to.tail.push(line.to_owned());
+        if to.tail.len() > 60 {
+            to.tail.remove(0);
+        }
+        match suite::parse_line(line) {
+            Some(ConsoleLine::Kernel(release)) => {
+                self.progress(&format!("kernel {release} is up"));
+                (self.up)();
+            }
+            Some(ConsoleLine::Begin { volume, name }) => {
+                self.began = Instant::now();
+                self.progress(&format!("{name} on {volume}"));
+                let log = self.job.join(format!("{volume}.{name}.log"));
+                let (volume, name) = (volume.to_owned(), name.to_owned());
+                to.ran.push(Ran { volume, name, took: None, verdicts: BTreeMap::new(), second: Vec::new(), log });
+            }
+            Some(ConsoleLine::Again { volume, name }) => {
+                self.progress(&format!("{name} on {volume}: again what failed"));
+            }
+            Some(ConsoleLine::End { .. }) => {
+                if let Some(ran) = to.ran.last_mut() {
+                    ran.took = Some(self.began.elapsed());
+                }
+            }
+            Some(ConsoleLine::LeftOut { volume, name, why }) => {
+                self.progress(&format!("{name} on {volume}: not run: {why}"));
+                to.not_run.push([volume, name, why].map(str::to_owned));
+            }
+            Some(ConsoleLine::Done) => to.done = true,
+            Some(ConsoleLine::Test(text)) => self.progress(&format!("  {text}")),
+            None => {}
+        }
+    }
+}
+
 impl Outcome {
+    /// The verdicts of tests that ran, from their logs.
+    fn read_verdicts(&mut self, built: &[Built]) {
+        for ran in &mut self.ran {
+            let asked = built.iter().find(|b| b.file.name == ran.name).map(|b| b.tests.as_slice()).unwrap_or_default();
+            let skipped =
+                |test: &String| self.not_run.iter().any(|[volume, name, _]| *volume == ran.volume && name == test);
+            let asked: Vec<String> = asked.iter().filter(|test| !skipped(test)).cloned().collect();
+            ran.verdicts = suite::verdicts(&fs::read_to_string(&ran.log).unwrap_or_default(), &asked);
+            if let Ok(again) = fs::read_to_string(ran.log.with_extension("again.log")) {
+                ran.second_try(&again);
+            }
+        }
+    }
+
     /// The table of what ran, by volume and file, and how each layer was probed.
     fn report(&self, release: &str) -> String {
         let mut text = format!("\nLinux {release}: {} s\n", self.took.as_secs());

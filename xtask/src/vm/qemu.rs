@@ -19,9 +19,10 @@ const MEMORY: &str = "3072M";
 const VIRTIOFSD: &[&str] = &["/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd", "/usr/lib/virtiofsd"];
 
 /// How a machine ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum End {
     /// It switched itself off.
+    #[default]
     Off,
     /// The kernel panicked; its message.
     Panic(String),
