@@ -1,6 +1,7 @@
 //! What is printed in place of an action: the guide, the short help, and how to correct a command line.
 
-use crate::cli::{Cli, GROUPS};
+use crate::cli::Cli;
+use crate::cli::record::GROUPS;
 use crate::text::escape;
 use crate::usage::closest;
 use clap::error::{ContextKind, ContextValue, ErrorKind};

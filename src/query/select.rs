@@ -11,7 +11,7 @@ use crate::analysis::trace::source::Source;
 use crate::query::group::{Group, Owner};
 use crate::query::options::{By, Query};
 use crate::rows::{Block, FileRollup, Span};
-use crate::summary::fields;
+use crate::summary::filter::fields::fields;
 use crate::summary::filter::{CallFields, Filter};
 use crate::vocabulary::{Kind, Layer};
 

@@ -7,13 +7,13 @@ use crate::analysis::calls::{Figures, Sums, asked, is_data};
 use crate::analysis::durations::waiting;
 use crate::analysis::findings::Live;
 use crate::analysis::nesting::{Enclosing, FORGETS};
-use crate::analysis::only::Condition;
 use crate::analysis::trace::source::Hosts;
 use crate::hist::bucket_of;
 use crate::rows::{DISCARD, FileRollup, Hist, PARTS, Rollup, Row, Span};
 use crate::summary::bins::{Bins, Merge as _, Rate};
 use crate::summary::dims::Dims;
-use crate::summary::filter::{CallFields, Filter};
+use crate::summary::filter::Filter;
+use crate::summary::filter::fields::{fields, fields_of_sums};
 use crate::summary::sums::disks::Disks;
 use crate::summary::sums::files::FileTable;
 use crate::summary::sums::procs::ProcessTable;
@@ -458,59 +458,5 @@ impl Summary {
         let kind = self.ops.chosen(Some(row.layer), Some(row.op)).next().map_or(Kind::Other, |(_, _, op)| op.kind);
         let n = u64::try_from(row.n).unwrap_or(0);
         self.ops.count((row.layer, row.op, kind), row.t_ns, what, row.bucket, n);
-    }
-}
-
-impl Condition for Filter {
-    fn text(&self) -> &str {
-        self.text()
-    }
-    fn holds(&self, span: &Span, path: Option<&str>) -> bool {
-        self.matches(&fields(span, path))
-    }
-    fn holds_of_sums(&self, row: &FileRollup, path: Option<&str>) -> bool {
-        self.matches(&fields_of_sums(row, path))
-    }
-    fn is_of_sums(&self) -> bool {
-        self.is_of_sums()
-    }
-    fn is_of_paths(&self) -> bool {
-        self.is_of_paths()
-    }
-}
-
-/// What a filter on layers, functions, files and processes looks at.
-fn fields_of_sums<'a>(row: &FileRollup, path: Option<&'a str>) -> CallFields<'a> {
-    CallFields {
-        layer: row.layer,
-        op: row.op,
-        kind: row.kind,
-        path,
-        pid: row.pid.unwrap_or(-1),
-        tid: -1,
-        rank: row.rank,
-        dur_ns: 0,
-        self_ns: 0,
-        offset: None,
-        bytes: None,
-        errno: 0,
-    }
-}
-
-/// What a filter looks at.
-pub fn fields<'a>(span: &'a Span, path: Option<&'a str>) -> CallFields<'a> {
-    CallFields {
-        layer: span.layer,
-        op: span.op,
-        kind: span.kind,
-        path,
-        pid: span.pid,
-        tid: span.tid,
-        rank: span.rank,
-        dur_ns: span.net_ns(),
-        self_ns: span.self_ns,
-        offset: span.offset,
-        bytes: span.bytes,
-        errno: span.errno,
     }
 }

@@ -1,5 +1,6 @@
 //! The filter language of `--where` and of the dashboard: conditions on calls, joined by and, or, not and parentheses.
 
+pub mod fields;
 mod parse;
 mod sql;
 

@@ -6,13 +6,13 @@ mod dims;
 pub mod filter;
 mod groups;
 mod screens;
-mod selection;
+pub mod selection;
 pub mod since;
 mod snapshot;
 mod sums;
 pub mod view;
 
-pub use accumulate::{From, Summary, fields};
+pub use accumulate::{From, Summary};
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

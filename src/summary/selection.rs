@@ -1,8 +1,11 @@
 //! What is selected on the dashboard, as rows of a dataset.
 
 use std::collections::HashSet;
+use std::path::Path;
 
+use crate::export::{DatasetWriter, Options, VIEWS};
 use crate::rows::{Meta, Row, Span};
+use crate::sudo;
 use crate::summary::accumulate::Summary;
 use crate::summary::view::{Focus, Screen};
 
@@ -28,6 +31,22 @@ impl Summary {
         rows.extend(spans.into_iter().map(|row| Row::Span(Box::new(row))));
         rows
     }
+}
+
+/// Writes rows as a dataset.
+///
+/// # Errors
+/// Names why it cannot be written.
+pub fn export(rows: Vec<Row>, path: &Path, host: &str) -> Result<String, String> {
+    let spans = rows.iter().filter(|r| matches!(r, Row::Span(_))).count();
+    let write = || {
+        let owner = sudo::invoking_user();
+        let mut writer = DatasetWriter::create(Options { path, host, force: false, owner, views: VIEWS })?;
+        rows.into_iter().try_for_each(|row| writer.push(row))?;
+        writer.finish()
+    };
+    let done = write().map_err(|e| format!("{e:#}"))?;
+    Ok(format!("{spans} calls in {} ({} bytes)", path.display(), done.bytes))
 }
 
 fn describe(focus: &Focus, gone: u64) -> String {

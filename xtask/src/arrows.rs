@@ -20,10 +20,10 @@ const ROWS: &[&[&str]] = &[
     &["batch", "query", "replay_code", "tui", "whatif"],
     &["tune"],
     &["cli"],
-    &["config", "manual", "probes", "rules"],
+    &["config", "manual", "probes", "replay", "rules"],
     &["doctor"],
     &["record"],
-    &["replay", "sql", "top"],
+    &["sql", "top"],
 ];
 
 /// Modules by path (`correlate/call`), each with those that it uses.

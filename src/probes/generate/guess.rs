@@ -1,7 +1,10 @@
 //! Guesses from names and types what a function does: kind, handle, length, path, and how it reports failure.
 
+mod names;
+
 use std::collections::HashSet;
 
+use crate::probes::generate::guess::names::{common_prefix, kind, named, words};
 use crate::probes::generate::signature::{Param, Shape, Signature, Type};
 use crate::vocabulary::Kind;
 
@@ -31,22 +34,6 @@ pub struct Guess {
     pub note: Option<&'static str>,
 }
 
-/// Words in names, and what functions with them do. Of several words in a name the first line here decides.
-const VERBS: &[(Kind, &[&str])] = &[
-    (Kind::Open, &["open", "create", "creat", "fopen", "reopen"]),
-    (Kind::Close, &["close", "fclose", "closeall"]),
-    (Kind::Sync, &["flush", "fflush", "sync", "fsync", "fdatasync", "commit", "checkpoint"]),
-    (Kind::Seek, &["seek", "fseek", "lseek", "rewind"]),
-    (Kind::Meta, &["rename", "unlink", "delete", "remove", "truncate", "resize", "stat", "inq", "inquire"]),
-    (Kind::Write, &["write", "fwrite", "pwrite", "put", "store", "save", "append", "dump", "emit"]),
-    (Kind::Read, &["read", "fread", "pread", "get", "load", "recv", "fetch"]),
-];
-/// Those that may stand at the end of a longer word, and longer words that only seem to end with one.
-const SUFFIXES: &[&str] = &["open", "create", "close", "flush", "sync", "seek", "write", "read"];
-const NO_VERBS: &[&str] = &["thread", "spread", "async", "overread"];
-/// Words for what `get` and `put` move when that is no data.
-const FACTS: &[&str] = &["size", "length", "count", "name", "info", "error", "version", "mode", "option", "property"];
-
 const PATHS: &[&str] = &["path", "pathname", "file", "filename", "fname", "fn", "name", "url", "uri"];
 const FILES: &[&str] = &["path", "pathname", "file", "filename", "fname", "url", "uri", "from", "to", "old", "new"];
 const HANDLES: &[&str] = &["fd", "id", "ncid", "handle", "file", "fh", "h", "hid"];
@@ -68,55 +55,6 @@ pub fn guess(functions: &[Function]) -> Vec<Guess> {
         codes: opened.iter().any(|o| o.out.is_some()),
     };
     functions.iter().zip(kinds).map(|(f, kind)| one(f, kind, &handles)).collect()
-}
-
-/// The words of a name: `nc_put_varOpen2` is nc, put, var, open.
-fn words(name: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    let mut before = '_';
-    for c in name.chars() {
-        let begins = c.is_ascii_uppercase() && !before.is_ascii_uppercase();
-        match words.last_mut() {
-            Some(word) if before.is_alphabetic() && c.is_alphabetic() && !begins => word.push(c.to_ascii_lowercase()),
-            _ if c.is_alphabetic() => words.push(c.to_ascii_lowercase().to_string()),
-            _ => {}
-        }
-        before = c;
-    }
-    words
-}
-
-/// The first word of most names: the library's, and no verb.
-fn common_prefix(functions: &[Function]) -> Option<String> {
-    let first = |f: &Function| words(&f.name).into_iter().next();
-    let candidate = functions.iter().find_map(first)?;
-    let with = functions.iter().filter(|f| first(f).as_ref() == Some(&candidate)).count();
-    (with > 1 && 2 * with >= functions.len()).then_some(candidate)
-}
-
-fn kind(function: &Function, prefix: Option<&str>) -> Option<Kind> {
-    let mut words = words(&function.name);
-    if words.len() > 1 && words.first().map(String::as_str) == prefix {
-        words.remove(0);
-    }
-    // gzread, H5Dwrite
-    let ends = |word: &str, verb: &str| SUFFIXES.contains(&verb) && !NO_VERBS.contains(&word) && word.ends_with(verb);
-    let has = |verb: &&str| words.iter().any(|word| word == verb || ends(word, verb));
-    let (kind, _) = VERBS.iter().find(|(_, verbs)| verbs.iter().any(has))?;
-    let weak = has(&"get") || has(&"put");
-    let moves = match (kind, &function.signature) {
-        (Kind::Read | Kind::Write, Some(signature)) => signature.params.iter().any(|p| is_buffer(p, *kind)),
-        (Kind::Read | Kind::Write, None) => !FACTS.iter().any(has),
-        _ => true,
-    };
-    Some(if weak && !moves { Kind::Meta } else { *kind })
-}
-
-/// Does the name of an argument consist of one of these words, or end with it?
-fn named(name: &str, known: &[&str]) -> bool {
-    let words = words(name);
-    known.contains(&name.to_ascii_lowercase().trim_matches('_'))
-        || words.last().is_some_and(|last| known.contains(&last.as_str()))
 }
 
 fn is_buffer(p: &Param, kind: Kind) -> bool {
@@ -335,14 +273,6 @@ mod tests {
 
     fn function(name: &str, signature: Option<Signature>) -> Function {
         Function { symbol: name.to_owned(), name: name.to_owned(), signature }
-    }
-
-    #[test]
-    fn names_are_made_of_words() {
-        assert_eq!(words("nc_put_varOpen2"), ["nc", "put", "var", "open"]);
-        assert_eq!(words("H5Dwrite_multi"), ["h", "dwrite", "multi"]);
-        assert_eq!(words("readHTTPFile"), ["read", "httpfile"]);
-        assert_eq!(words("_store__open_"), ["store", "open"]);
     }
 
     #[test]

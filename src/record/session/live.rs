@@ -12,6 +12,7 @@ use crate::record::terminal::Terminal;
 use crate::rows::Row;
 use crate::summary::Summary;
 use crate::summary::filter::Filter;
+use crate::summary::selection;
 use crate::summary::view::{
     Command, CommandOutput, DirtySample, Focus, ProcessDetail, Recording, Snapshot, Source, Stacks, Status,
 };
@@ -324,7 +325,7 @@ impl Source for Live {
                 let state = self.current.state();
                 let rows = self.frozen.as_deref().unwrap_or(&state).chosen().selection(focus);
                 drop(state);
-                export(rows, &path, &self.host)
+                selection::export(rows, &path, &self.host)
             }
             Command::Cancel => Err("nothing goes on that could be cancelled".to_owned()),
             Command::Signal { process_ix, pid, signal } => self.signal((process_ix, pid), signal),
@@ -334,21 +335,6 @@ impl Source for Live {
             }
         }
     }
-}
-
-/// Writes rows as a dataset.
-///
-/// # Errors
-/// Names why it cannot be written.
-pub fn export(rows: Vec<Row>, path: &Path, host: &str) -> Result<String, String> {
-    let spans = rows.iter().filter(|r| matches!(r, Row::Span(_))).count();
-    let write = || {
-        let mut writer = destination::create(path, host, false)?;
-        rows.into_iter().try_for_each(|row| writer.push(row))?;
-        writer.finish()
-    };
-    let done = write().map_err(|e| format!("{e:#}"))?;
-    Ok(format!("{spans} calls in {} ({} bytes)", path.display(), done.bytes))
 }
 
 pub(crate) fn own_cpu() -> Duration {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::analysis::findings::Findings;
 use crate::rows::Span;
-use crate::summary::accumulate::{From, Summary, fields};
+use crate::summary::accumulate::{From, Summary};
 use crate::summary::bins::Merge as _;
 use crate::summary::view::{
     DeviceSample, Events, Focus, History, ProcessDetail, ProcessFocus, ProcessPart, RunHeader, Screen, Snapshot,

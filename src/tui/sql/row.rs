@@ -71,7 +71,7 @@ pub fn row(state: &State, snapshot: &Snapshot) -> Option<String> {
     Some(format!("{text}\n"))
 }
 
-impl Asked<'_> {
+impl SqlContext<'_> {
     /// Calls that are looked at and fulfil this as well.
     fn calls_with(&self, condition: &str) -> String {
         let before = self.conditions();
