@@ -11,7 +11,6 @@ mod window;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ratatui::buffer::Buffer;
 use serde::{Deserialize, Serialize};
 
 use crate::summary::filter::Filter;
@@ -133,8 +132,6 @@ pub struct State {
     drag: Option<(Axis, Mouse)>,
     /// The table that keys go to takes the whole screen.
     pub alone: bool,
-    /// It, when it has been drawn.
-    pub over: Option<Buffer>,
     /// What is shown of one process.
     pub process: Option<ProcessFocus>,
     /// Its calls, when no new ones are wanted.
@@ -184,7 +181,6 @@ impl State {
             axes: Vec::new(),
             drag: None,
             alone: false,
-            over: None,
             process: None,
             paused: None,
             output: OutputPane::default(),

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::summary::view::{CoverageGroup, CoverageRow, LossRow, Screen, Snapshot};
-use crate::tui::screens::{About, count, number, pane};
+use crate::tui::screens::{About, Canvas, count, number, pane};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -28,7 +27,7 @@ pub const ABOUT: About = About {
     draw,
 };
 
-fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+fn draw(buf: &mut Canvas<'_>, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let pen = state.pen;
     let coverage = &snapshot.coverage;
     let mut area = area;

@@ -4,9 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::summary::view::{DeviceRow, DeviceUser, MountRow, Screen, Snapshot};
-use crate::tui::screens::{
-    About, bytes, bytes_over_time, count, empty, errors, node, number, pane, per_second, percentile, samples_time, time,
-};
+use crate::tui::screens::{About, Canvas, bytes, bytes_over_time, count, empty, errors, node, number, pane, per_second, percentile, samples_time, time};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -30,7 +28,7 @@ pub const ABOUT: About = About {
     draw,
 };
 
-fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+fn draw(buf: &mut Canvas<'_>, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let pen = state.pen;
     let devices = &snapshot.devices;
     let area = node::draw(buf, area, snapshot, pen);

@@ -1,10 +1,9 @@
 //! Screen 7: the last calls.
 
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::summary::view::{EventRow, Screen, Snapshot};
-use crate::tui::screens::{About, empty, number, pane, time};
+use crate::tui::screens::{About, Canvas, empty, number, pane, time};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -27,7 +26,7 @@ pub const ABOUT: About = About {
     draw,
 };
 
-fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+fn draw(buf: &mut Canvas<'_>, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let events = &snapshot.events;
     let follows = state.tables.get(&TableId::Events).is_some_and(|t| t.follow);
     let before = match events.before {

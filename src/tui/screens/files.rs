@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::summary::view::{FileDetail, FileRow, HandleRow, ObjectRow, OpRow, Point, Screen, Snapshot};
-use crate::tui::screens::{About, bytes, count, empty, errors, moved, number, pane, part, percentile, time};
+use crate::tui::screens::{About, Canvas, bytes, count, empty, errors, moved, number, pane, part, percentile, time};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -29,7 +29,7 @@ pub const ABOUT: About = About {
     draw,
 };
 
-fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+fn draw(buf: &mut Canvas<'_>, area: Rect, snapshot: &Snapshot, state: &mut State) {
     match (state.file, &snapshot.file) {
         (None, _) => all(buf, area, snapshot, state),
         (Some(id), Some(file)) if file.file_id == id => one(buf, area, file, state),
@@ -37,7 +37,7 @@ fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     }
 }
 
-fn all(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+fn all(buf: &mut Canvas<'_>, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let rows: Vec<FileRow> =
         snapshot.files.rows.iter().filter(|r| !state.active_only || r.sums.calls > 0).cloned().collect();
     let mut area = area;
@@ -94,7 +94,7 @@ fn columns() -> Vec<Column<FileRow>> {
     ]
 }
 
-fn one(buf: &mut Buffer, area: Rect, file: &FileDetail, state: &mut State) {
+fn one(buf: &mut Canvas<'_>, area: Rect, file: &FileDetail, state: &mut State) {
     let pen = state.pen;
     let r = &file.row;
     let path = pen.path(&r.path, usize::from(area.width));

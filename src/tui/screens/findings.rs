@@ -1,12 +1,11 @@
 //! Screen 0: what is wrong, what it costs and what to do.
 
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::analysis::findings::{Finding, Findings, Severity};
 use crate::summary::view::{Screen, Snapshot};
 use crate::text::wrapped;
-use crate::tui::screens::{About, number, pane, time};
+use crate::tui::screens::{About, Canvas, number, pane, time};
 use crate::tui::state::{State, TableId, numbered};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -31,7 +30,7 @@ pub const ABOUT: About = About {
 /// Lines that a selected finding needs at least.
 const DETAILS: u16 = 8;
 
-fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+fn draw(buf: &mut Canvas<'_>, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let pen = state.pen;
     let found = &snapshot.findings;
     let rows: Vec<(i64, Finding)> = numbered(found).map(|(id, finding)| (id, finding.clone())).collect();

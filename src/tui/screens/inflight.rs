@@ -1,11 +1,10 @@
 //! Screen 6: what has begun and not returned, and where it waits.
 
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::inflight::{InFlight, Operation, OperationKind};
 use crate::summary::view::{Screen, Snapshot};
-use crate::tui::screens::{About, number, pane};
+use crate::tui::screens::{About, Canvas, number, pane};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -27,7 +26,7 @@ pub const ABOUT: About = About {
 const LONG: i64 = 1_000_000_000;
 const STUCK: i64 = 10 * LONG;
 
-fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+fn draw(buf: &mut Canvas<'_>, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let Some(flight) = &snapshot.inflight else {
         let why = if snapshot.run.live {
             "not covered: calls in flight are not known here; they are on the other screens once they return"

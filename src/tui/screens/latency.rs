@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::summary::view::{Latency, Measure, OpRow, Screen, Snapshot};
-use crate::tui::screens::{About, empty, files, pane, percentile};
+use crate::tui::screens::{About, Canvas, empty, files, pane, percentile};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -26,7 +26,7 @@ pub const ABOUT: About = About {
     draw,
 };
 
-fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+fn draw(buf: &mut Canvas<'_>, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let pen = state.pen;
     let latency = &snapshot.latency;
     let what = match latency.measure {

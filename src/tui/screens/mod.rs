@@ -18,6 +18,7 @@ mod tree;
 pub use process::signals;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use std::ops::{Deref, DerefMut};
 
 use crate::summary::view::{History, Percentiles, Screen, Snapshot, Sums};
 use crate::tui::keys::Binding;
@@ -38,7 +39,28 @@ pub struct About {
     pub name: &'static str,
     pub text: &'static [&'static str],
     pub keys: &'static [Binding],
-    draw: fn(&mut Buffer, Rect, &Snapshot, &mut State),
+    draw: fn(&mut Canvas<'_>, Rect, &Snapshot, &mut State),
+}
+
+/// What a screen is drawn on.
+pub struct Canvas<'a> {
+    buf: &'a mut Buffer,
+    /// The table that takes the whole screen, when it has been drawn.
+    over: Option<Buffer>,
+}
+
+impl Deref for Canvas<'_> {
+    type Target = Buffer;
+
+    fn deref(&self) -> &Buffer {
+        self.buf
+    }
+}
+
+impl DerefMut for Canvas<'_> {
+    fn deref_mut(&mut self) -> &mut Buffer {
+        self.buf
+    }
 }
 
 /// All screens, in the order of [`Screen::ALL`].
@@ -75,16 +97,16 @@ pub fn with_key(key: char) -> Option<Screen> {
 
 /// Draws the screen that is looked at.
 pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
-    state.over = None;
+    let mut canvas = Canvas { buf, over: None };
     let (area, output) = output::split(area, snapshot, state);
     if area.height > 0 {
-        (about(state.screen).draw)(buf, area, snapshot, state);
+        (about(state.screen).draw)(&mut canvas, area, snapshot, state);
     }
-    output::draw(buf, output, snapshot, state);
-    if let Some(over) = state.over.take() {
+    output::draw(&mut canvas, output, snapshot, state);
+    if let Some(over) = canvas.over {
         // Where the table alone is, no chart is under the mouse.
         state.axes.clear();
-        buf.merge(&over);
+        canvas.buf.merge(&over);
     }
 }
 
@@ -99,7 +121,7 @@ pub fn details(snapshot: &Snapshot, state: &State) -> Vec<(String, Tone)> {
 }
 
 /// Draws a table as a pane that the keys can go to.
-fn pane<R>(buf: &mut Buffer, area: Rect, state: &mut State, id: TableId, table: &Table<R>) {
+fn pane<R>(buf: &mut Canvas<'_>, area: Rect, state: &mut State, id: TableId, table: &Table<R>) {
     if area.height < 2 || area.width < 10 {
         return;
     }
@@ -112,7 +134,7 @@ fn pane<R>(buf: &mut Buffer, area: Rect, state: &mut State, id: TableId, table: 
         let whole = Rect { y: buf.area.y + 2, height: buf.area.height.saturating_sub(4), ..buf.area };
         let mut over = Buffer::empty(whole);
         table.draw(&mut over, whole, pen, shown, true);
-        state.over = Some(over);
+        buf.over = Some(over);
     } else {
         table.draw(buf, area, pen, shown, focused);
     }

@@ -1,10 +1,9 @@
 //! The output of the command that was started, below every screen.
 
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::summary::view::{OutputLine, Snapshot};
-use crate::tui::screens::pane;
+use crate::tui::screens::{Canvas, pane};
 use crate::tui::state::{OutputPane, State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -29,7 +28,7 @@ pub fn split(area: Rect, snapshot: &Snapshot, state: &State) -> (Rect, Rect) {
 }
 
 /// Draws its last lines, if there is room.
-pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+pub fn draw(buf: &mut Canvas<'_>, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let Some(output) = snapshot.output.as_ref().filter(|_| area.height > 0) else { return };
     let mut heading = "output of the command".to_owned();
     if let Some(ended) = &output.ended {

@@ -5,10 +5,7 @@ use ratatui::layout::Rect;
 
 use crate::rows::PARTS;
 use crate::summary::view::{ChainStep, DeviceSample, FileRow, History, LayerRow, ProcessRow, Screen, Snapshot, Sums};
-use crate::tui::screens::{
-    About, bytes, bytes_over_time, count, empty, errors, moved, number, pane, per_second, percentile, recent,
-    samples_time, time,
-};
+use crate::tui::screens::{About, Canvas, bytes, bytes_over_time, count, empty, errors, moved, number, pane, per_second, percentile, recent, samples_time, time};
 use crate::tui::state::{Amounts, State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -47,7 +44,7 @@ struct Line {
 /// Parts of the time of system calls in its line.
 const PARTS_SHOWN: usize = 5;
 
-fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+fn draw(buf: &mut Canvas<'_>, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let lines: Vec<Line> = snapshot
         .overview
         .layers
@@ -97,7 +94,7 @@ fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
 }
 
 /// The bytes of the selected layer over time; of system calls, where it has none.
-fn layer_chart(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+fn layer_chart(buf: &mut Canvas<'_>, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let history = &snapshot.history;
     let selected = state.selected(TableId::Layers).and_then(|at| LAYERS.get(usize::try_from(at).ok()?)).copied();
     let samples = |layer| history.layers.iter().find(|(l, _)| *l == layer).map(|(_, samples)| samples.as_slice());

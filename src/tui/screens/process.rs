@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::analysis::durations::slow_stacks::StackRow;
 use crate::summary::view::{EventRow, ProcessDetail, ProcessFocus, ProcessPart, Snapshot, Stacks, ThreadStack};
-use crate::tui::screens::{empty, pane};
+use crate::tui::screens::{Canvas, empty, pane};
 use crate::tui::state::{Signalling, State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -28,7 +27,7 @@ pub fn split(area: Rect, state: &State) -> (Rect, Rect) {
 }
 
 /// Draws what there is of the process that was chosen.
-pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+pub fn draw(buf: &mut Canvas<'_>, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let Some(of) = state.process.clone().filter(|_| area.height > 0) else { return };
     match &of.part {
         ProcessPart::Calls(_) => calls(buf, area, snapshot, state, &of),
@@ -43,7 +42,7 @@ fn name(snapshot: &Snapshot, of: &ProcessFocus, pen: Pen) -> String {
     format!("{} {}{ended}", of.pid, row.map_or_else(String::new, |r| pen.name(&r.command, 20)))
 }
 
-fn calls(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State, of: &ProcessFocus) {
+fn calls(buf: &mut Canvas<'_>, area: Rect, snapshot: &Snapshot, state: &mut State, of: &ProcessFocus) {
     let rows = match (&state.paused, &snapshot.process) {
         (Some(paused), _) => Arc::clone(paused),
         (None, Some(ProcessDetail::Calls(rows))) => Arc::clone(rows),
@@ -127,7 +126,7 @@ struct Line {
     tone: Tone,
 }
 
-fn stacks(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State, of: &ProcessFocus) {
+fn stacks(buf: &mut Canvas<'_>, area: Rect, snapshot: &Snapshot, state: &mut State, of: &ProcessFocus) {
     let name = name(snapshot, of, state.pen);
     let heading = if snapshot.run.live {
         format!("where the threads of {name} are")

@@ -5,9 +5,7 @@ use ratatui::layout::Rect;
 
 use crate::analysis::parallel::ranks::{STRAGGLER, Spread};
 use crate::summary::view::{Grouping, ProcessRow, Screen, Snapshot, grouped, spread};
-use crate::tui::screens::{
-    About, bytes, count, empty, errors, number, pane, part, per_second, process, samples_time, time,
-};
+use crate::tui::screens::{About, Canvas, bytes, count, empty, errors, number, pane, part, per_second, process, samples_time, time};
 use crate::tui::state::{Amounts, State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -39,13 +37,13 @@ pub const ABOUT: About = About {
     draw,
 };
 
-fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+fn draw(buf: &mut Canvas<'_>, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let (upper, lower) = process::split(area, state);
     all(buf, upper, snapshot, state);
     process::draw(buf, lower, snapshot, state);
 }
 
-fn all(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+fn all(buf: &mut Canvas<'_>, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let processes = &snapshot.processes;
     let mut rows: Vec<ProcessRow> = grouped(&processes.rows, state.grouping);
     rows.retain(|r| !state.active_only || r.sums.calls > 0);

@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use crate::summary::view::{
     Bar, BarOf, EventRow, NodeDetail, NodeId, Screen, Snapshot, Sums, Tree, TreeNode, Waterfall,
 };
-use crate::tui::screens::{About, bytes, count, empty, errors, moved, number, pane, percentile, time};
+use crate::tui::screens::{About, Canvas, bytes, count, empty, errors, moved, number, pane, percentile, time};
 use crate::tui::state::{State, TableId, TreeView};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -39,7 +39,7 @@ pub const ABOUT: About = About {
 /// Nodes that are open by themselves are at most this deep.
 const OPEN: usize = 3;
 
-fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+fn draw(buf: &mut Canvas<'_>, area: Rect, snapshot: &Snapshot, state: &mut State) {
     if let Some(span) = state.span {
         match snapshot.waterfall.as_deref().filter(|w| w.span_id == span) {
             Some(fall) => waterfall(buf, area, fall, state),
@@ -99,7 +99,7 @@ fn visible(tree: &Tree, open: impl Fn(&TreeNode) -> bool) -> Vec<Shown> {
     out
 }
 
-fn tree(buf: &mut Buffer, area: Rect, tree: &Tree, state: &mut State, empty: &str) {
+fn tree(buf: &mut Canvas<'_>, area: Rect, tree: &Tree, state: &mut State, empty: &str) {
     let (toggled, all) = (&state.toggled, state.all_open);
     let rows = visible(tree, |n| (all || n.depth < OPEN) != toggled.contains(&n.id));
     let columns = vec![
@@ -152,7 +152,7 @@ struct Leaf {
     whole: i64,
 }
 
-fn inverted(buf: &mut Buffer, area: Rect, tree: &Tree, state: &mut State, empty: &str) {
+fn inverted(buf: &mut Canvas<'_>, area: Rect, tree: &Tree, state: &mut State, empty: &str) {
     let mut by_op: BTreeMap<(Option<Layer>, &'static str), Leaf> = BTreeMap::new();
     let whole = whole(tree);
     for n in &tree.nodes {
@@ -221,7 +221,7 @@ fn flame(buf: &mut Buffer, area: Rect, tree: &Tree, pen: Pen, empty: &str) {
     }
 }
 
-fn slowest(buf: &mut Buffer, area: Rect, tree: &Tree, detail: &NodeDetail, state: &mut State) {
+fn slowest(buf: &mut Canvas<'_>, area: Rect, tree: &Tree, detail: &NodeDetail, state: &mut State) {
     let name = tree.nodes.iter().find(|n| n.id == detail.id).map_or_else(String::new, op);
     let heading = format!(
         "slowest calls of {name}: p50 {} p99 {}",
@@ -264,7 +264,7 @@ fn slowest(buf: &mut Buffer, area: Rect, tree: &Tree, detail: &NodeDetail, state
     pane(buf, right, state, TableId::NodeFiles, &table);
 }
 
-fn waterfall(buf: &mut Buffer, area: Rect, fall: &Waterfall, state: &mut State) {
+fn waterfall(buf: &mut Canvas<'_>, area: Rect, fall: &Waterfall, state: &mut State) {
     let pen = state.pen;
     let axis = (fall.from_ns, fall.to_ns);
     let mut area = area;
