@@ -55,7 +55,8 @@ pub fn run(tree: &Tree, no_live: bool, machines: bool, args: &[String]) -> Resul
 fn nextest(tree: &Tree, no_live: bool, machines: bool, args: &[String], notes: &Path) -> Result<()> {
     let command = |profile: &str| {
         let mut command = Command::new("cargo");
-        command.args(["nextest", "run", "--workspace", "--exclude", fuzz::PACKAGE, "--all-targets"]);
+        command.args(["nextest", "run", "--workspace", "--exclude", fuzz::PACKAGE]);
+        command.args(["--lib", "--bins", "--tests"]);
         command.args(["--profile", profile]).env(NOTES, notes);
         command
     };
