@@ -8,7 +8,7 @@ use self::reading::{Job, Wish, describe, lock, made_from, tree};
 use self::stacks::Slow;
 use crate::analysis::trace::source::IdKind;
 use crate::cli::ShowArgs;
-use crate::export::report::Union;
+use crate::export::report::{Source as _, Union};
 use crate::summary::selection;
 use crate::summary::view::{Command, Focus, Loading, ProcessDetail, Screen, Snapshot, Source, Waterfall};
 use crate::summary::{From, Summary};

@@ -17,7 +17,8 @@ const OF_SERVICE: &str = "STATE_DIRECTORY";
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// That of the user who called sudo, of a service, or of who runs this program (XDG Base Directory Specification 0.8).
+/// That of the user who called sudo, of a service, or of the user who runs this program (XDG Base Directory
+/// Specification 0.8).
 pub fn folder() -> Option<PathBuf> {
     let of_home = |home: PathBuf| home.join(".local/state");
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

@@ -1,4 +1,4 @@
-//! What a call does, as those see it that read its record: by the places of values there.
+//! What a call does, as those see it that read its record: by the fields that its values are in.
 
 use crate::catalog::Src;
 use crate::catalog::effect::Effect;
@@ -7,7 +7,7 @@ use crate::catalog::role::{
 };
 use crate::catalog::variables::Meaning;
 
-/// What a call does to a set of hints (`MPI_Info`), by the places of values in its record.
+/// What a call does to a set of hints (`MPI_Info`), by the fields of its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hints {
     /// Nothing.
@@ -28,8 +28,8 @@ pub enum Hints {
     Len,
 }
 
-/// What a call does to asynchronous operations, by the places of values in its record. A request is an opaque value,
-/// unique in its process.
+/// What a call does to asynchronous operations, by the fields of its record. A request is an opaque value, unique in
+/// its process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Async {
     /// Nothing.
@@ -62,8 +62,7 @@ pub enum Async {
     Return,
 }
 
-/// What a call was given that is neither offset nor size, by the places of values in its record: the columns `cmd` and
-/// `arg`.
+/// What a call was given that is neither offset nor size, by the fields of its record: the columns `cmd` and `arg`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Argument {
     Nothing,

@@ -7,7 +7,7 @@ use crate::catalog::Src;
 use crate::catalog::effect::{Accessor, Effect};
 use crate::catalog::variables::Meaning;
 
-/// The values of a call by their places in its record.
+/// The values of a call by the fields of its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Values {
     pub handle: Src,
@@ -386,7 +386,7 @@ impl Does {
         }
     }
 
-    /// Its values by their places in the record.
+    /// Its values by the fields of the record.
     pub const fn values(self) -> Values {
         const NONE: Src = Src::None;
         let (handle, len, off, got) = match self {

@@ -85,7 +85,7 @@ impl Row {
         self.does.role()
     }
 
-    /// Its values by their places in the record.
+    /// Its values by the fields of the record.
     pub const fn values(&self) -> Values {
         self.does.values()
     }

@@ -25,7 +25,7 @@ enum Mend {
     Switch(&'static str, i64),
 }
 
-/// The rules of findings, what is changed for them, and that in words.
+/// The rules of findings, what is changed for them, and a line of text about that.
 const MENDS: &[(&str, Mend, &str)] = &[
     ("independent-strided", Mend::Collective, "transfers that all ranks make are collective"),
     ("collective-broken", Mend::Collective, "transfers that all ranks make are collective"),
@@ -55,22 +55,22 @@ const MENDS: &[(&str, Mend, &str)] = &[
 /// Switches that every program has; 0: as it was.
 pub const SWITCHES: [&str; 3] = ["COLLECTIVE_METADATA", "CHUNK_CACHE", "NO_FILL"];
 
-/// Changes a program as findings of these rules advise, and says for each rule what was changed.
+/// Changes a program as findings of these rules advise; for each rule what was changed.
 pub fn advise(program: &mut Program, groups: &mut [Group], rules: &[&str]) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut notes = Vec::new();
     for rule in rules {
-        let Some((_, mend, words)) = MENDS.iter().find(|(of, ..)| of == rule) else {
-            said.push(format!("`{rule}`: nothing that the program could do otherwise by itself."));
+        let Some((_, mend, change)) = MENDS.iter().find(|(of, ..)| of == rule) else {
+            notes.push(format!("`{rule}`: nothing that the program could do otherwise by itself."));
             continue;
         };
         let changed = apply(*mend, program, groups);
-        said.push(if changed {
-            format!("`{rule}`: {words}.")
+        notes.push(if changed {
+            format!("`{rule}`: {change}.")
         } else {
             format!("`{rule}`: not in the calls of this program.")
         });
     }
-    said
+    notes
 }
 
 fn apply(mend: Mend, program: &mut Program, groups: &mut [Group]) -> bool {

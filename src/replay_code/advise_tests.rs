@@ -210,7 +210,7 @@ fn switches_are_set_where_the_library_has_them() {
 }
 
 #[test]
-fn what_a_program_cannot_do_otherwise_is_said() {
+fn rules_that_change_nothing_have_a_line_too() {
     let work = tempfile::tempdir().unwrap();
     let (mut program, mut groups) = described("posix", work.path());
     let before = groups.clone();

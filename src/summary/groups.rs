@@ -206,8 +206,7 @@ mod tests {
     fn processes_of_a_rank_count_together_and_those_without_one_not_at_all() {
         let sums = |dur_ns, bytes_read| Sums { calls: 1, dur_ns, bytes_read, ..Sums::default() };
         let all = [(Some(0), sums(10, 1)), (Some(1), sums(20, 3)), (Some(0), sums(40, 1)), (None, sums(500, 900))];
-        let found =
-            imbalance(all.into_iter()).map(|i| (i.ranks, i.slowest, i.max_to_mean, i.bytes_max_to_mean));
+        let found = imbalance(all.into_iter()).map(|i| (i.ranks, i.slowest, i.max_to_mean, i.bytes_max_to_mean));
         assert_eq!(found, Some((2, 0, 50.0 / 35.0, Some(3.0 / 2.5))));
         assert_eq!(imbalance([(Some(3), sums(10, 1)), (None, sums(9, 9))].into_iter()), None);
         assert_eq!(imbalance([(None, sums(10, 1)), (None, sums(9, 9))].into_iter()), None);

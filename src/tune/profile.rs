@@ -1,4 +1,4 @@
-//! What a trace tells about a program that decides what is worth a try.
+//! What a trace has of a program that decides which settings are worth a try.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;

@@ -15,7 +15,7 @@ pub const ENOUGH: i64 = 8;
 /// second-level cache of 2 MiB is read from memory in some 100 us, at 64 bytes in 3 ns. Programs also compute for a different
 /// time between the same calls.
 const WARM_NS: i64 = 100_000;
-/// Calls by operation and size, and pairs of calls, that are told apart.
+/// Calls by operation and size, and pairs of calls, with figures of their own.
 const KEYS_MAX: usize = 1 << 12;
 /// Threads whose last call is remembered.
 const THREADS_MAX: usize = 1 << 17;

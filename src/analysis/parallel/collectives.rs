@@ -81,7 +81,7 @@ struct Around {
     call: i64,
 }
 
-/// What calls have in common. Processes without a rank are kept apart.
+/// What calls have in common: function, file, and rank; of processes without a rank each has its own (`Err`).
 type Key = (&'static str, Option<i32>, Result<i32, i32>);
 
 /// Follows collective calls and the system calls inside them, and those that other threads make for their operations.
@@ -170,7 +170,7 @@ impl Collectives {
         let mut rows = BTreeMap::<_, (CollectiveRow, BTreeMap<(bool, i32), Member>)>::new();
         let mut keys: Vec<(Key, usize)> = self.keys.into_iter().collect();
         keys.sort_unstable();
-        for ((op, file, who), at) in keys {
+        for ((op, file, rank), at) in keys {
             let Some(sum) = self.sums.get(at) else { continue };
             let path = file.and_then(|id| files.get(&id)?.path.clone());
             // Of files without a name each is one, on its node.
@@ -201,12 +201,12 @@ impl Collectives {
             row.moved.merge(sum.moved);
             add(&mut row.syscalls, syscalls);
             add(&mut row.syscall_bytes, bytes);
-            let rank = ranks.entry((who.is_err(), who.unwrap_or_else(|process| process))).or_default();
-            rank.rank = sum.member.rank;
-            add(&mut rank.collectives, collectives);
-            add(&mut rank.aggregated, aggregated);
-            add(&mut rank.syscalls, syscalls);
-            add(&mut rank.bytes, bytes);
+            let own = ranks.entry((rank.is_err(), rank.unwrap_or_else(|process| process))).or_default();
+            own.rank = sum.member.rank;
+            add(&mut own.collectives, collectives);
+            add(&mut own.aggregated, aggregated);
+            add(&mut own.syscalls, syscalls);
+            add(&mut own.bytes, bytes);
         }
         let mut rows: Vec<CollectiveRow> = rows
             .into_values()

@@ -22,7 +22,7 @@ enum Frame {
 /// A node, its calls and its time in ns.
 pub type Adds = (u32, i64, i64);
 
-/// The tree; sums of its nodes are kept by whom calls [`Tree::span`].
+/// The tree; sums of its nodes are kept by the caller of [`Tree::span`].
 #[derive(Default)]
 pub struct Tree {
     nodes: Vec<(Option<u32>, Frame)>,

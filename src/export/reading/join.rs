@@ -1,5 +1,5 @@
-//! Small parts of a table as one. A trace of an hour has some sixty of a table, for little may be lost with each; who
-//! reads the nodes of a machine together would open each of them for a few rows.
+//! Small parts of a table as one. A trace of an hour has some sixty of a table, for little may be lost with each; a
+//! reader of all nodes of a machine would open each of them for a few rows.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File as OsFile};

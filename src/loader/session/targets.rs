@@ -1,4 +1,4 @@
-//! The processes that are traced: who is, and which probes they get.
+//! The processes that are traced: which these are, and which probes they get.
 
 use crate::event::{FileKey, Written};
 use crate::loader::attach::{Engine, Target};

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{Error, ErrorKind};
 use std::path::Path;
 
-/// What the kernel tells of one thread.
+/// One thread, from `/proc/PID/task/TID`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     pub tid: i32,

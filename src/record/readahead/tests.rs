@@ -1,4 +1,4 @@
-//! What is read ahead, and what is said of it.
+//! What is read ahead, and what is counted of it.
 #![allow(clippy::unwrap_used)]
 use super::*;
 use crate::correlate::testing::{call, key, spec, specs};

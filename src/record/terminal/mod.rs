@@ -66,7 +66,7 @@ impl Terminal {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
             .context("a terminal for the command")?;
         grantpt(&master).and_then(|()| unlockpt(&master)).context("a terminal for the command")?;
-        // A command that reads nothing must not hold up who types.
+        // A command that reads nothing must not hold up the user who types.
         fcntl(&master, FcntlArg::F_SETFL(OFlag::O_RDWR | OFlag::O_NONBLOCK)).context("a terminal for the command")?;
         let name = ptsname(&master, Vec::new()).context("the name of the command's terminal")?;
         let path = PathBuf::from(name.to_string_lossy().into_owned());

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::analysis::calls::Sums;
-use crate::summary::screens::common::{Measure, Others, Percentiles};
-use crate::summary::screens::processes::OpRow;
+use crate::summary::screens::distribution::{Measure, Percentiles};
+use crate::summary::screens::processes::{OpRow, Others};
 use crate::vocabulary::{Kind, Layer};
 
 /// A node of the call tree: the same in all snapshots of one source.

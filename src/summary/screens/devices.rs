@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::analysis::calls::Sums;
-use crate::summary::screens::common::{DeviceSample, Percentiles};
+use crate::summary::screens::distribution::Percentiles;
+use crate::summary::screens::history::DeviceSample;
 use crate::vocabulary::Layer;
 
 /// Screen 8.

@@ -1,8 +1,9 @@
 //! The data of each screen, part of [`crate::summary::view`].
 
 mod calls;
-mod common;
 mod devices;
+mod distribution;
+mod history;
 mod output;
 mod overview;
 mod process;
@@ -10,8 +11,9 @@ mod processes;
 
 pub use crate::analysis::calls::Sums;
 pub use calls::*;
-pub use common::*;
 pub use devices::*;
+pub use distribution::*;
+pub use history::*;
 pub use output::*;
 pub use overview::*;
 pub use process::*;

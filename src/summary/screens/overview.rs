@@ -3,7 +3,7 @@
 use crate::analysis::calls::Sums;
 pub use crate::analysis::parallel::ranks::Imbalance;
 use crate::rows::PARTS;
-use crate::summary::screens::common::Percentiles;
+use crate::summary::screens::distribution::Percentiles;
 use crate::vocabulary::Layer;
 
 /// Screen 1.

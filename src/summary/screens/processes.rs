@@ -3,8 +3,15 @@
 use std::sync::Arc;
 
 use crate::analysis::calls::Sums;
-use crate::summary::screens::common::{Others, Percentiles};
+use crate::summary::screens::distribution::Percentiles;
 use crate::vocabulary::{Kind, Layer};
+
+/// What a table leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Others {
+    pub rows: u64,
+    pub sums: Sums,
+}
 
 /// Screen 2.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -72,7 +72,7 @@ fn head(buf: &mut Buffer, view: &View, pen: Pen) -> Rect {
     below(area, 1)
 }
 
-/// The last lines: who does not answer and why, and the keys; what is above them.
+/// The last lines: which nodes do not answer and why, and the keys; what is above them.
 fn foot(buf: &mut Buffer, area: Rect, view: &View, look: &Look) -> Rect {
     let pen = look.pen;
     let silent = view.silent();

@@ -4,7 +4,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::summary::view::{DeviceRow, DeviceUser, MountRow, Screen, Snapshot};
-use crate::tui::screens::{About, Canvas, bytes, bytes_over_time, count, empty, errors, node, number, pane, per_second, percentile, samples_time, time};
+use crate::tui::screens::{
+    About, Canvas, bytes, bytes_over_time, count, empty, errors, node, number, pane, per_second, percentile,
+    samples_time, time,
+};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;

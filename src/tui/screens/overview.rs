@@ -5,7 +5,10 @@ use ratatui::layout::Rect;
 
 use crate::rows::PARTS;
 use crate::summary::view::{ChainStep, DeviceSample, FileRow, History, LayerRow, ProcessRow, Screen, Snapshot, Sums};
-use crate::tui::screens::{About, Canvas, bytes, bytes_over_time, count, empty, errors, moved, number, pane, per_second, percentile, recent, samples_time, time};
+use crate::tui::screens::{
+    About, Canvas, bytes, bytes_over_time, count, empty, errors, moved, number, pane, per_second, percentile, recent,
+    samples_time, time,
+};
 use crate::tui::state::{Amounts, State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;

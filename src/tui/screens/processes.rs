@@ -5,7 +5,9 @@ use ratatui::layout::Rect;
 
 use crate::analysis::parallel::ranks::{STRAGGLER, Spread};
 use crate::summary::view::{Grouping, ProcessRow, Screen, Snapshot, grouped, spread};
-use crate::tui::screens::{About, Canvas, bytes, count, empty, errors, number, pane, part, per_second, process, samples_time, time};
+use crate::tui::screens::{
+    About, Canvas, bytes, count, empty, errors, number, pane, part, per_second, process, samples_time, time,
+};
 use crate::tui::state::{Amounts, State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;

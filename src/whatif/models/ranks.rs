@@ -17,8 +17,8 @@ const LITTLE: f64 = 0.01;
 const COMPUTED: [usize; 3] = [CPU, LIBRARY, UNKNOWN];
 /// What other writers are in the way of.
 const SHARED: [usize; 2] = [RUNQ, LOCK];
-/// Writes that waited for a lock for such a part of their time were on a CPU for it, too: who wants the lock of a file spins
-/// (`rwsem_optimistic_spin`, kernel/locking/rwsem.c).
+/// Writes that waited for a lock for such a part of their time were on a CPU for it, too: a thread that wants the
+/// lock of a file spins (`rwsem_optimistic_spin`, kernel/locking/rwsem.c).
 const CONTENDED: f64 = 0.1;
 
 /// What ranks write.

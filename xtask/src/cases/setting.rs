@@ -55,7 +55,8 @@ impl Stage {
         match self.setting {
             Setting::Plain | Setting::Image(_) => Ok(()),
             Setting::Throttled(bytes) => self.throttle(&number(&self.device)?, bytes),
-            // The loop device reads its file for the group of who asked: requests are in it until the disk below has time.
+            // The loop device reads its file for the control group of the process that asked: requests are in it until the
+            // disk below has time.
             Setting::SlowDisk(bytes) => self.throttle(&disk_below(&self.work)?, bytes),
             Setting::FewDirty(bytes) => {
                 write(&bdi(&self.device)?.join("max_bytes"), &bytes.to_string())?;

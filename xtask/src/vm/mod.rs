@@ -187,8 +187,7 @@ fn one(
     let console = dir.join(format!("{}.console", kernel.version));
     let mut watch = Watch { version: kernel.version, job: &job, up, start: Instant::now(), began: Instant::now() };
     let mut outcome = Outcome::default();
-    outcome.end =
-        qemu::run(kernel, &initramfs, &job, &console, patience, |line| watch.line(line, &mut outcome))?;
+    outcome.end = qemu::run(kernel, &initramfs, &job, &console, patience, |line| watch.line(line, &mut outcome))?;
     if outcome.done {
         let tests = &built.first().context("no tests")?.path;
         let comparison = kept::compare(tests, &job.join(suite::KEPT));

@@ -1,6 +1,6 @@
 //! What the words in names of functions and arguments stand for.
 
-use crate::probes::generate::guess::{Function, PATHS, is_buffer};
+use crate::probes::generate::guess::{Function, is_buffer};
 use crate::vocabulary::Kind;
 
 /// Words in names, and what functions with them do. Of several words in a name the first line here decides.

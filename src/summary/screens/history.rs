@@ -1,4 +1,4 @@
-//! What several screens show.
+//! Time: windows of it, and samples over it.
 
 use crate::analysis::calls::Sums;
 use crate::vocabulary::Layer;
@@ -8,26 +8,6 @@ use crate::vocabulary::Layer;
 pub struct Window {
     pub from_ns: i64,
     pub to_ns: i64,
-}
-
-/// What a distribution is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
-pub enum Measure {
-    /// Durations in nanoseconds.
-    #[default]
-    Latency,
-    /// Bytes moved by a call.
-    Size,
-}
-
-/// Percentiles of a distribution, each within an eighth of the exact value; `max` is exact where it is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Percentiles {
-    pub p50: i64,
-    pub p90: i64,
-    pub p95: i64,
-    pub p99: i64,
-    pub max: i64,
 }
 
 /// Samples at equal distances over all that is kept, for sparklines and for scrubbing.
@@ -55,11 +35,4 @@ pub struct DeviceSample {
     pub dur_ns: i64,
     /// The same from queue to issue.
     pub queue_ns: i64,
-}
-
-/// What a table leaves out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Others {
-    pub rows: u64,
-    pub sums: Sums,
 }
