@@ -130,29 +130,35 @@ fn loss_columns() -> Vec<Column<(usize, LossRow)>> {
     ]
 }
 
-/// As in docs/schema.md, in short.
+/// What losses mean: the table of `losses` in docs/schema.md, in short and in its order.
+const MEANINGS: &[(&str, &str)] = &[
+    ("ring", "a ring buffer was full: use a larger --ring-size, or fewer layers"),
+    ("stack_depth", "more than 32 calls inside each other"),
+    ("task_storage", "no memory for a thread's state"),
+    ("unmatched_return", "a call returned whose entry was not seen"),
+    ("other_stack", "calls on a second stack (coroutines, signals)"),
+    ("text", "a path or the arguments of a program could not be read"),
+    ("map_full", "a table in the kernel was full"),
+    ("request_end", "requests whose end was not seen"),
+    ("recursion", "the kernel skipped a hook that was running on that CPU"),
+    ("decode", "a damaged record"),
+    ("sums", "the kernel's sums could not be read any more: later ones are missing"),
+    ("detail", "calls that --detail should have recorded singly: they are in the sums only"),
+    ("choice", "no room for a rank or file of --detail: its calls are in the sums only"),
+    ("late", "calls that came too late for the calls around them"),
+    ("spec_unknown", "calls of functions that the catalog does not have"),
+    ("asynchronous", "too many asynchronous operations at once"),
+    ("overlap", "calls inside took longer than the call around them"),
+    ("pending", "too many calls waited for the calls around them"),
+    ("rpc", "too many requests to a traced server waited for their reply"),
+    ("flight_memory", "calls were forgotten too early: use a larger --flight-memory"),
+    ("thread_unknown", "calls of a process that is not known"),
+    ("not_held", "the first calls of a library that was loaded may be missing"),
+    ("unwritten", "the dataset could not be written any more: later calls are not in it"),
+];
+
 fn meaning(place: &str) -> &'static str {
-    match place {
-        "ring" => "a ring buffer was full: use a larger --ring-size, or fewer layers",
-        "stack_depth" => "more than 32 calls inside each other",
-        "task_storage" => "no memory for a thread's state",
-        "unmatched_return" => "a call returned whose entry was not seen",
-        "other_stack" => "calls on a second stack (coroutines, signals)",
-        "text" => "a path or the arguments of a program could not be read",
-        "map_full" => "a table in the kernel was full",
-        "request_end" => "requests whose end was not seen",
-        "compat_syscall" => "system calls of a 32-bit program",
-        "recursion" => "the kernel skipped a hook that was running on that CPU",
-        "decode" => "a damaged record",
-        "late" => "calls that came too late for the calls around them",
-        "spec_unknown" => "calls of functions that the catalog does not have",
-        "asynchronous" => "too many asynchronous operations at once",
-        "overlap" => "calls inside took longer than the call around them",
-        "pending" => "too many calls waited for the calls around them",
-        "thread_unknown" => "calls of a process that is not known",
-        "not_held" => "the first calls of a library that was loaded may be missing",
-        _ => "see losses in docs/schema.md",
-    }
+    MEANINGS.iter().find(|(name, _)| *name == place).map_or("see losses in docs/schema.md", |(_, meaning)| meaning)
 }
 
 fn refused_columns() -> Vec<Column<(usize, CoverageRow)>> {
@@ -166,4 +172,20 @@ fn refused_columns() -> Vec<Column<(usize, CoverageRow)>> {
         Of::wide("why", 24, |(_, r), pen: Pen, width| pen.name(r.reason.as_deref().unwrap_or("-"), width)).grows(),
         Of::wide("in", 20, |(_, r), pen: Pen, width| pen.path(&r.target, width)).less(1),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_of_the_document_has_a_meaning_and_each_meaning_a_cause() {
+        let schema = include_str!("../../../docs/schema.md");
+        let (_, table) = schema.split_once("\n| `place` | noticed in | what happened |\n|---|---|---|\n").unwrap();
+        let rows = table.lines().map_while(|line| Some(line.strip_prefix("| `")?.split_once('`')?.0));
+        let mut causes: Vec<&str> = rows.collect();
+        // "text" has two rows, one after the other.
+        causes.dedup();
+        assert_eq!(causes, MEANINGS.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    }
 }
