@@ -35,7 +35,6 @@ pub use source::{Src, Variable};
 
 use crate::vocabulary::Layer;
 use kernel::{fault, number, operation, syscall, vfs};
-use libraries::{aio, hdf5, jump, mpi, mpiio, netcdf, pnetcdf, stdio};
 
 /// The implementations of MPI-IO.
 pub const OMPIO: &str = "OMPIO";
@@ -120,11 +119,8 @@ pub enum Copies {
 
 /// Every row, libraries first; the position of a row is its number on the wire.
 pub fn rows() -> Vec<Row> {
-    let (netcdf, pnetcdf) = (netcdf::rows(), pnetcdf::rows());
-    let (hdf5, mpiio, mpi) = (hdf5::rows(), mpiio::rows(), mpi::rows());
-    let libraries = [netcdf, pnetcdf, hdf5, mpiio, mpi].concat();
     let kernel = [syscall::ROWS, operation::ROWS, vfs::ROWS, fault::ROWS].concat();
-    [&libraries, stdio::ROWS, aio::ROWS.as_flattened(), jump::ROWS, &kernel].concat()
+    [libraries::rows(), kernel].concat()
 }
 
 /// Are there calls of a layer that are left out unless all are asked for?

@@ -317,8 +317,8 @@ for row in report["ranks"]["rows"]:
         same(f"rank {key} {layer}", row["exclusive_ns"].get(layer, 0), figures_of["exclusive_ns"])
     for figure, name in (("syscall_read", "bytes_read"), ("syscall_written", "bytes_written")):
         same(f"rank {key} {figure}", row[figure], sql.get("syscall", {name: 0})[name])
-    libraries = ("netcdf", "pnetcdf", "hdf5", "mpiio", "mpi", "stdio")
-    spent = sum(layer["own_inclusive_ns"] for name, layer in sql.items() if name in libraries)
+    others = ("app", "syscall", "vfs", "fs", "block")
+    spent = sum(layer["own_inclusive_ns"] for name, layer in sql.items() if name not in others)
     same(f"rank {key} library", row["library_ns"], spent)
 # What ranks spent their time on: of one node, whose times are not shifted.
 share = report["ranks"].get("share")

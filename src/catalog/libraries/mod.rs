@@ -8,3 +8,13 @@ pub(super) mod mpiio;
 pub(super) mod netcdf;
 pub(super) mod pnetcdf;
 pub(super) mod stdio;
+
+use crate::catalog::Row;
+
+/// The rows of all libraries; the position of a row is its number on the wire.
+pub(super) fn rows() -> Vec<Row> {
+    let (netcdf, pnetcdf) = (netcdf::rows(), pnetcdf::rows());
+    let (hdf5, mpiio, mpi) = (hdf5::rows(), mpiio::rows(), mpi::rows());
+    let libraries = [netcdf, pnetcdf, hdf5, mpiio, mpi].concat();
+    [&libraries, stdio::ROWS, aio::ROWS.as_flattened(), jump::ROWS].concat()
+}

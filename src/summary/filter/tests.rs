@@ -81,7 +81,9 @@ fn what_a_call_does_not_have_fulfils_no_comparison() {
 fn errors_name_the_place() {
     let wrong = |text: &str| Filter::parse(text).unwrap_err().to_string();
     insta::assert_snapshot!(wrong(""), @r#"at character 1 of "": a filter is expected, such as: layer=hdf5 and dur>10ms"#);
-    insta::assert_snapshot!(wrong("layer=hdf"), @r#"at character 7 of "layer=hdf": no such layer (did you mean "hdf5"?); layers are: app, netcdf, pnetcdf, hdf5, mpiio, mpi, stdio, syscall, vfs, fs, block"#);
+    let layers = Layer::names(|_| true);
+    let no_layer = r#"at character 7 of "layer=hdf": no such layer (did you mean "hdf5"?); layers are: "#;
+    assert_eq!(wrong("layer=hdf"), format!("{no_layer}{layers}"));
     insta::assert_snapshot!(wrong("size>3"), @r#"at character 1 of "size>3": "size" is no field; fields are: layer, op, kind, file, pid, tid, rank, dur, self, bytes, offset, errno"#);
     insta::assert_snapshot!(wrong("dur>10"), @r#"at character 5 of "dur>10": expected a time with its unit: 500us, 10ms, 1.5s"#);
     insta::assert_snapshot!(wrong("layer=hdf5 and (pid=1"), @r#"at character 16 of "layer=hdf5 and (pid=1": this parenthesis is never closed"#);

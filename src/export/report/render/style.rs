@@ -36,10 +36,10 @@ impl Tone {
             Self::Queue => "33",
             Self::Device => "31",
             Self::Layer(Layer::App | Layer::Stdio) => "34",
-            Self::Layer(Layer::Netcdf | Layer::Pnetcdf | Layer::Hdf5) => "35",
             Self::Layer(Layer::Mpiio) => "95",
             Self::Layer(Layer::Mpi) => "94",
-            Self::Layer(Layer::Syscall | Layer::Vfs | Layer::Fs | Layer::Block) => "36",
+            Self::Layer(layer) if layer.is_library() => "35",
+            Self::Layer(_) => "36",
         }
     }
 }
