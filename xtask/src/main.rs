@@ -15,6 +15,7 @@ mod lint;
 #[allow(dead_code, reason = "tests need more of it")]
 mod programs;
 mod prose;
+mod references;
 mod scale;
 mod setup;
 mod shell;
@@ -94,7 +95,7 @@ enum Task {
     Whatif(cases::whatif::Wish),
     /// Build a static tracer, and packages of it: .tar.gz, .deb, .rpm
     Dist(dist::Wish),
-    /// Check the format of Rust and C, clippy, and the documentation; any warning is a failure
+    /// Check formats of Rust, C and Python, directions of imports, documents, clippy, rustdoc; any warning is a failure
     Lint,
     /// Make `bpf/vmlinux/x86_64/vmlinux.h` anew from the running kernel's types
     Vmlinux,

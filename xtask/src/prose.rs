@@ -1,8 +1,11 @@
-//! Documents that can be read: no line of prose above a width, no paragraph above a number of lines.
+//! Documents that can be read: no line of prose above a width, no paragraph above a number of lines, no name of what is
+//! not there.
 
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::references;
 
 /// Characters in a line. Tables, code and the targets of links do not count.
 const WIDTH: usize = 120;
@@ -17,12 +20,13 @@ pub fn check(root: &Path) -> Result<()> {
     for path in documents(root)? {
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
-        wrong.extend(complaints(&text).into_iter().map(|(line, what)| format!("{name}:{line}: {what}")));
+        let found = complaints(&text).into_iter().chain(references::missing(root, &text));
+        wrong.extend(found.map(|(line, what)| format!("{name}:{line}: {what}")));
     }
     if wrong.is_empty() {
         return Ok(());
     }
-    bail!("documents that are hard to read (xtask/src/prose.rs has the limits):\n  {}", wrong.join("\n  "))
+    bail!("documents: hard to read, or out of date (xtask/src/prose.rs, references.rs):\n  {}", wrong.join("\n  "))
 }
 
 fn documents(root: &Path) -> Result<Vec<PathBuf>> {
