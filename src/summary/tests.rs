@@ -2,8 +2,8 @@
 
 use crate::rows::{Block, BlockBytes, BlockLink, FileRollup, Row, Span, span_id};
 use crate::summary::filter::Filter;
-use crate::summary::view::{DeviceRow, Focus, Screen, Snapshot, Sums, Window};
 use crate::summary::filter::fields::fields;
+use crate::summary::view::{DeviceRow, Focus, Screen, Snapshot, Sums, Window};
 use crate::summary::{From, Summary};
 use crate::vocabulary::{Kind, LAYERS, Layer, flag};
 use proptest::prelude::*;

@@ -247,12 +247,11 @@ impl ByProcess {
             Ok(())
         })?;
         let processes = all.len();
-        let rank = |ix: &i32, process: &OfProcess| known.get(ix).and_then(|known| known.rank).or(process.rank);
-        let order = |(ix, process): (&i32, &Box<OfProcess>)| {
-            let rank = rank(ix, process);
-            (rank.is_none(), rank.unwrap_or(*ix), *ix)
+        let order = |ix: i32, of_calls: Option<i32>| {
+            let rank = known.get(&ix).and_then(|known| known.rank).or(of_calls);
+            (rank.is_none(), rank.unwrap_or(ix), ix)
         };
-        let mut ordered: Vec<(bool, i32, i32)> = all.iter().map(order).collect();
+        let mut ordered: Vec<(bool, i32, i32)> = all.iter().map(|(ix, process)| order(*ix, process.rank)).collect();
         ordered.sort_unstable();
         let alike = || ordered.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1));
         let mut rows: Vec<RankRow> = Vec::with_capacity(alike().count());
@@ -486,9 +485,8 @@ fn imbalance(rows: &[RankRow]) -> Vec<Imbalance> {
         Imbalance::of(layer, &ranks.iter().map(of_rank).collect::<Vec<_>>())
     };
     let all = of("all", &|row| (row.own_ns, row.own_bytes));
-    let of_layer = |layer: Layer| {
-        of(layer.name(), &|row| (row.exclusive_ns.get(layer).unwrap_or(0), row.moved.get(layer)))
-    };
+    let of_layer =
+        |layer: Layer| of(layer.name(), &|row| (row.exclusive_ns.get(layer).unwrap_or(0), row.moved.get(layer)));
     all.into_iter().chain(LAYERS.into_iter().filter_map(of_layer)).collect()
 }
 

@@ -11,7 +11,7 @@ use crate::analysis::findings::Findings;
 use crate::rows::Span;
 use crate::summary::accumulate::{From, Summary};
 use crate::summary::bins::Merge as _;
-use crate::summary::filter::facts::facts;
+use crate::summary::filter::fields::fields;
 use crate::summary::view::{
     DeviceSample, Events, Focus, History, ProcessDetail, ProcessFocus, ProcessPart, RunHeader, Screen, Snapshot,
     Status, Sums, Window,

@@ -82,12 +82,11 @@ impl Busy {
         self.first = if self.sum > 0 { self.first.min(first) } else { first };
         self.last = self.last.max(last);
         self.sum = self.sum.saturating_add(ns);
-        match self.intervals.last_mut() {
-            Some((_, end)) => *end = end.saturating_add(ns),
-            None => {
-                self.make_room();
-                self.intervals.push((first, first.saturating_add(ns)));
-            }
+        if let Some((_, end)) = self.intervals.last_mut() {
+            *end = end.saturating_add(ns);
+        } else {
+            self.make_room();
+            self.intervals.push((first, first.saturating_add(ns)));
         }
     }
 
@@ -101,10 +100,12 @@ impl Busy {
         self.first = self.first.min(later.first);
         self.last = self.last.max(later.last);
         (self.sum, self.rank) = (sum, later.rank.or(self.rank));
-        match (&mut self.paid, &later.paid) {
-            (Some(paid), Some(later)) => paid.take(later),
-            (paid @ None, Some(later)) => *paid = Some(later.clone()),
-            (_, None) => {}
+        if let Some(later) = &later.paid {
+            if let Some(paid) = &mut self.paid {
+                paid.take(later);
+            } else {
+                self.paid = Some(later.clone());
+            }
         }
     }
 

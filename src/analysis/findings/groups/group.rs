@@ -191,7 +191,9 @@ impl Rare {
             (&mut self.brief_bytes, later.brief_bytes),
             (&mut self.copied_up, later.copied_up),
         ];
-        sums.into_iter().for_each(|(sum, n)| *sum = sum.saturating_add(n));
+        for (sum, n) in sums {
+            *sum = sum.saturating_add(n);
+        }
         self.path.merge(later.path);
         self.paths |= &later.paths;
         self.stuck = self.stuck.max(later.stuck);
