@@ -60,7 +60,7 @@ fn named_tests<'a>(root: &Path, line: &'a str) -> Vec<(&'a str, Vec<PathBuf>)> {
         let Some((file, test)) = word.trim_end_matches(['.', ':']).rsplit_once("::") else { continue };
         files = match file.split_once("::") {
             _ if file.is_empty() => files,
-            None if file.ends_with(".rs") => vec![root.join(file)],
+            None if file.contains('/') => vec![root.join(file)],
             Some((room, file)) if is_room(room) => {
                 PROGRAMS.map(|program| root.join(program).join(room).join(format!("{file}.rs"))).to_vec()
             }
