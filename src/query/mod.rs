@@ -82,6 +82,9 @@ fn answer(source: &mut dyn Source, query: &Query, power: &Table) -> Result<Answe
     if from_sums {
         refuse_sums(query, &selection)?;
     }
+    if let Some(name) = &query.device {
+        select::check_device(name, source)?;
+    }
     let mut notes = Vec::new();
     let mut answer = if query.metric == Metric::List {
         if run.aggregate {

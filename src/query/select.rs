@@ -1,6 +1,6 @@
 //! Which calls a query is about, and which group each belongs to.
 
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use anyhow::{Result, ensure};
 
@@ -13,12 +13,42 @@ use crate::query::options::{By, Query};
 use crate::rows::{Block, FileRollup, Span};
 use crate::summary::filter::fields::fields;
 use crate::summary::filter::{CallFields, Filter};
+use crate::usage::{bail, hint, list};
 use crate::vocabulary::{Kind, Layer};
 
 /// Calls of phases that are remembered.
 const PHASES_MAX: usize = 2 << 20;
 /// Calls of all ranks together that are numbered.
 const NUMBERED_MAX: usize = 1 << 22;
+
+/// Is there a device of that name: one that got requests, or that files are on?
+///
+/// # Errors
+/// Names those that there are.
+pub fn check_device(name: &str, source: &mut dyn Source) -> Result<()> {
+    let (mut known, mut numbers) = (BTreeSet::new(), BTreeSet::new());
+    source.mounts(&mut |mount| {
+        let names = mount.device.iter().chain(&mount.disk);
+        known.extend(names.map(|name| name.strip_prefix("/dev/").unwrap_or(name).to_owned()));
+        Ok(())
+    })?;
+    source.blocks(&mut |block| {
+        // Many requests, few devices.
+        if numbers.insert((block.dev, block.device.is_some())) || !known.contains(name) {
+            known.insert(block.device_name());
+        }
+        Ok(())
+    })?;
+    source.sums(&mut |row| {
+        known.extend(row.device.clone());
+        Ok(())
+    })?;
+    if !known.contains(name) {
+        let there = if known.is_empty() { "none".to_owned() } else { list(&known) };
+        bail!("the trace has no device {name}{}; it has {there}", hint(name, &known));
+    }
+    Ok(())
+}
 
 /// Where a call is among the others.
 type Position = (i64, i64);

@@ -14,6 +14,7 @@ use crate::replay_code::program::{Call, File, Node, Program, Think};
 use crate::replay_code::rank::Rank;
 use crate::replay_code::shared::Shared;
 use crate::rows::Span;
+use crate::usage::{self, list};
 use crate::vocabulary::{Kind, Layer, flag};
 
 /// The layers that programs are generated for, the highest first.
@@ -150,11 +151,18 @@ fn highest(counted: &Counted, choice: &Choice<'_>) -> Result<Layer> {
     let names = || there.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     match choice.layer {
         Some(layer) if has(&layer) => Ok(layer),
+        _ if there.is_empty() && !choice.files.is_empty() => {
+            let patterns = list(choice.files);
+            usage::bail!(
+                "there are no single calls on files that fit {patterns} (--file PATTERN), or the trace was recorded with \
+                 --aggregate"
+            )
+        }
         Some(layer) if there.is_empty() => bail!(
             "there are no single calls of layer {layer} on selected files: the trace was recorded with --aggregate or \
              without the layer, or all files are in system directories (select them: --file PATTERN)"
         ),
-        Some(layer) => bail!("there are no calls of layer {layer} on selected files, only of {}", names()),
+        Some(layer) => usage::bail!("there are no calls of layer {layer} on selected files, only of {}", names()),
         None => match LAYERS.into_iter().find(has) {
             Some(layer) => Ok(layer),
             None => bail!(

@@ -8,7 +8,7 @@ use crate::HashMap;
 use crate::analysis::findings::groups::busy::Busy;
 use crate::analysis::trace::source::Source;
 use crate::rows::{Block, File, Mount};
-use crate::usage::{hint, list};
+use crate::usage::{bail, hint, list};
 
 /// The device of a mount: its number, and the names of that and of the disk that it is on.
 #[derive(Debug, Clone, Default)]
@@ -77,12 +77,10 @@ impl Devices {
     pub fn check(&self, name: &str) -> Result<()> {
         let mounted = self.mounts.values().flat_map(|mount| &mount.names);
         let known: BTreeSet<&str> = self.names.values().chain(mounted).map(String::as_str).collect();
-        ensure!(
-            known.contains(name),
-            "the trace has no device {name}{}; it has {}",
-            hint(name, &known),
-            if known.is_empty() { "none".to_owned() } else { list(&known) }
-        );
+        if !known.contains(name) {
+            let there = if known.is_empty() { "none".to_owned() } else { list(&known) };
+            bail!("the trace has no device {name}{}; it has {there}", hint(name, &known));
+        }
         ensure!(
             self.one_node,
             "devices of several nodes have the same names: give all=..., or the dataset of one node"

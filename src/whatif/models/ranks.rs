@@ -8,6 +8,7 @@ use super::is;
 use crate::analysis::findings::groups::group::{CPU, IN_CALLS, LIBRARY, LOCK, RUNQ, UNKNOWN};
 use crate::analysis::findings::split::{OfLane, Portion, Split, USUAL};
 use crate::text::bytes;
+use crate::usage::bail;
 use crate::vocabulary::Kind;
 use crate::whatif::model::{Bounds, Change, Recorded, seconds};
 
@@ -138,7 +139,9 @@ pub fn model<'a>(then: usize, recorded: &Recorded<'_>, split: &Split) -> Result<
         "the trace has no ranks: --ranks-writing is about programs that mpirun or srun started; name variables that have \
          the rank with --rank-vars when you record"
     );
-    ensure!(then <= ranks, "the run has {ranks} ranks: {then} of them cannot write");
+    if then > ranks {
+        bail!("the run has {ranks} ranks: {then} of them cannot write");
+    }
     let writers = Writers::of(then, recorded, split.cpus());
     ensure!(writers.now > 0, "no rank of the trace writes");
     let description = writers.description(recorded);

@@ -93,6 +93,7 @@ fn each_kind_of_mistake_has_one_exit_status() {
     };
     let (rules, power) = (file("rules.toml", "[no-rule]\noff = true\n"), file("power.toml", "[class.tape]\n"));
     let (probes, options) = (file("probes.toml", "[[library]]\n"), file("options.toml", "frob = 1\n"));
+    let none = work.path().join("none").to_str().unwrap().to_owned();
     let cases: &[(u8, &[&str])] = &[
         (0, &["--help"]),
         (0, &["-h"]),
@@ -116,6 +117,13 @@ fn each_kind_of_mistake_has_one_exit_status() {
         (2, &["report", fixture, "--sort", "tmie"]),
         (2, &["compare", fixture, fixture, "--fail-if", "tmie>1%"]),
         (2, &["--layers", "app", "--", "true"]),
+        // A name or number that the trace does not have.
+        (2, &["whatif", fixture, "--device", "NOPE=2x"]),
+        (2, &["whatif", fixture, "--ranks-writing", "99"]),
+        (2, &["replay-code", fixture, "-o", &none, "--layer", "netcdf"]),
+        (2, &["replay-code", fixture, "-o", &none, "--file", "nope"]),
+        (2, &["query", fixture, "--metric", "requests", "--device", "sdz"]),
+        (2, &["query", fixture, "--metric", "latency", "--layer", "block", "--device", "sdz"]),
         // A file of settings: wrong, or not there.
         (2, &["--config", &options]),
         (2, &["--config", "/no/such"]),

@@ -256,7 +256,9 @@ fn requests_to_devices_are_calls_of_layer_block() {
     same("by time", &latency(&["--by", "time=50ms"]), &wanted[2]);
     let device = wanted[1][0]["device"].as_str().unwrap();
     same("of a device", &latency(&["--device", device, "--by", "device"]), &wanted[1][..1]);
-    assert!(latency(&["--device", "none"]).is_empty());
+    let unknown = ask(&path, &["--metric", "latency", "--layer", "block", "--device", "none"]);
+    let message = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(message.contains("has no device none; it has ") && message.contains(device), "{message}");
 }
 
 /// Requests below the outermost call of each layer, with the bytes that are these calls'.

@@ -71,10 +71,10 @@ fn wrong_options_and_what_a_trace_lacks_have_a_way_out() {
         ("report/fio", &["--device", "sda=2x", "--device", "sda=3x"], 2, "once for each device"),
         ("report/fio", &["--ranks-writing", "0"], 2, "--ranks-writing"),
         ("report/fio", &["--ranks-writing", "2"], 125, "has no ranks"),
-        ("report/fio", &["--device", "nothing=2x"], 125, "has no device nothing"),
+        ("report/fio", &["--device", "nothing=2x"], 2, "has no device nothing"),
         ("report/tar", &["--cache", "0"], 125, "page cache"),
         ("report/import", &["--device", "all=2x"], 125, "layer block is not covered"),
-        ("mpi_hdf5", &["--ranks-writing", "3"], 125, "has 2 ranks"),
+        ("mpi_hdf5", &["--ranks-writing", "3"], 2, "has 2 ranks"),
         ("aggregate", &["--sync", "off"], 125, "--aggregate"),
         ("nowhere", &["--sync", "off"], 125, "nowhere"),
     ] {
