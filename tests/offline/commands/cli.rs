@@ -178,6 +178,77 @@ fn the_commands_that_symptoms_lead_through_are_right() {
     assert!(commands > 15, "{commands}");
 }
 
+/// What docs/symptoms.md has below a command: the lines to the next one.
+fn outputs_of_symptoms() -> Vec<(Vec<&'static str>, Vec<&'static str>)> {
+    let text = include_str!("../../../docs/symptoms.md");
+    let mut all: Vec<(Vec<&str>, Vec<&str>)> = Vec::new();
+    let mut taken = false;
+    for line in text.lines() {
+        let command = line.strip_prefix("$ iotrace-bpf ").map(|typed| typed.split(" #").next().unwrap());
+        if let Some(typed) = command.filter(|typed| !typed.contains('"')) {
+            all.push((typed.split_whitespace().collect(), Vec::new()));
+            taken = true;
+        } else if line.starts_with("```") || line.starts_with("$ ") {
+            taken = false;
+        } else if taken {
+            all.last_mut().unwrap().1.push(line);
+        }
+    }
+    all
+}
+
+/// The names in a line of columns.
+fn columns(line: &str) -> Vec<&str> {
+    line.split("  ").map(str::trim).filter(|name| !name.is_empty()).collect()
+}
+
+#[test]
+fn outputs_in_symptoms_have_the_headings_and_columns_of_the_program() {
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/report");
+    let work = tempfile::tempdir().unwrap();
+    // Datasets may get an index beside them.
+    let of = |name: &str| work.path().join(name).to_str().unwrap().to_owned();
+    let copied = std::process::Command::new("cp").arg("-R").arg(format!("{fixtures}/.")).arg(work.path()).status();
+    assert!(copied.unwrap().success());
+    let mut seen = 0;
+    for (typed, shown) in outputs_of_symptoms() {
+        let (action, section) = (typed[0], typed.contains(&"--section"));
+        let datasets = typed.iter().filter(|word| word.ends_with(".iotrace")).count();
+        let mut args = vec![action.to_owned()];
+        args.extend(["sqlite", "fio"].iter().take(datasets).map(|name| of(name)));
+        args.extend(typed[1 + datasets..].iter().map(|word| (*word).to_owned()));
+        let words: Vec<&str> = args.iter().map(String::as_str).collect();
+        let printed = stdout(&run(&words).success());
+        let printed: Vec<&str> = printed.lines().collect();
+        let at = |lines: &[&str], start: &str| lines.iter().position(|line| line.starts_with(start));
+        match action {
+            "report" if section => {
+                let heading = |line: &str| line.split(':').next().unwrap().to_owned();
+                assert_eq!((shown[0], heading(shown[1])), (printed[0], heading(printed[1])), "{typed:?}");
+                let names = columns(printed[2]);
+                assert!(columns(shown[2]).iter().all(|name| names.contains(name)), "{typed:?}: {}", printed[2]);
+            }
+            "report" => {
+                for lines in [&shown, &printed] {
+                    let findings = at(lines, "Findings").unwrap();
+                    assert!(lines[0].starts_with("command   ") && lines[findings - 1].is_empty(), "{lines:?}");
+                    assert!(["run       ", "..."].iter().any(|start| lines[1].starts_with(start)), "{lines:?}");
+                }
+            }
+            "compare" => {
+                for lines in [&shown, &printed] {
+                    assert!(lines[0].starts_with("A  ") && lines[1].starts_with("B  "), "{lines:?}");
+                    assert_eq!((lines[2], columns(lines[3])), ("", vec!["figure", "A", "B", "change"]));
+                }
+            }
+            "query" => assert_eq!(columns(shown[0]), columns(printed[0]), "{typed:?}"),
+            _ => continue,
+        }
+        seen += 1;
+    }
+    assert!(seen >= 10, "{seen}");
+}
+
 #[test]
 fn messages_have_colours_only_where_there_is_a_terminal_that_wants_them() {
     for args in [&["-h"][..], &["--help"], &["--frob"], &["doctor", "--help"]] {
