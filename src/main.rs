@@ -149,7 +149,7 @@ fn show(action: &Action) -> anyhow::Result<u8> {
             let power = args.power.as_deref().map(Table::read).transpose().map_err(|e| wrong(&e))?.unwrap_or_default();
             notes(query::run(&args.dir, &query, &power, args.format, &mut out)?);
         }
-        Action::Export { dir, to, output, table, weight, filter, time } => {
+        Action::Export { dir, to, output, table, weight, filter, time, keep_days } => {
             drop(out);
             let wish = Wish {
                 to: *to,
@@ -158,6 +158,7 @@ fn show(action: &Action) -> anyhow::Result<u8> {
                 only: filter.as_ref().map(|filter| filter as _),
                 time: time.as_ref(),
                 output: output.as_deref(),
+                keep_days: *keep_days,
             };
             notes(export::formats::run(dir, &wish)?);
             return Ok(0);

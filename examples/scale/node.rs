@@ -143,8 +143,15 @@ pub fn write(
     node.entities(&mut writer)?;
     node.facts(&mut writer)?;
     writer.finish()?;
-    let to_tree =
-        Wish { to: Format::Hive, table: None, weight: Weight::Time, only: None, time: None, output: Some(tree) };
+    let to_tree = Wish {
+        to: Format::Hive,
+        table: None,
+        weight: Weight::Time,
+        only: None,
+        time: None,
+        output: Some(tree),
+        keep_days: None,
+    };
     let left_out = formats::run(&path, &to_tree)?;
     ensure!(left_out.is_empty(), "{left_out:?}");
     std::fs::remove_dir_all(&path).with_context(|| format!("cannot remove {}", path.display()))?;

@@ -150,6 +150,9 @@ pub enum Action {
         /// -2s
         #[arg(long, value_name = "FROM-TO", value_parser = crate::query::options::window, allow_hyphen_values = true)]
         time: Option<std::ops::Range<i64>>,
+        /// Of --to hive: then remove the days before today and the N-1 days before it, but none of a dataset in DIR
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+        keep_days: Option<u32>,
     },
     /// A program that makes the I/O of a trace again
     ///

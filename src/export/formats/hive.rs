@@ -3,6 +3,9 @@
 //! needs, and each `start=…` is a dataset that `report` and the others read. Small parts are joined: in a tree of many
 //! nodes opening each would take longer than reading it.
 
+mod keep;
+
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,28 +17,48 @@ use crate::export::files::file::give_to_caller;
 use crate::export::reading::join::join;
 use crate::export::report::datasets;
 use crate::rows::Meta;
-use crate::text;
 
 /// Adds the complete datasets in `dir` to the tree `to`, parts as links to the same files where that is possible and
-/// small ones joined, and returns which were left out and why. Those that are there already stay as they are.
-pub fn add(dir: &Path, to: &Path) -> Result<Vec<String>> {
+/// small ones joined, and returns which were left out and why. Those that are there already stay as they are. With
+/// `keep_days` older days are removed then, but for those of datasets in `dir`: they would come again.
+pub fn add(dir: &Path, to: &Path, keep_days: Option<u32>) -> Result<Vec<String>> {
     let all = if Dataset::is_one(dir) { vec![dir.to_owned()] } else { datasets(dir) };
     if all.is_empty() {
         bail!("{} holds no dataset", dir.display());
     }
-    let mut left_out = Vec::new();
+    let (mut notes, mut days) = (Vec::new(), BTreeSet::new());
     for path in all.iter().filter(|path| !path.starts_with(to)) {
         match place(path) {
-            Ok(Ok(place)) => add_one(path, to, &place)?,
-            Ok(Err(why)) => left_out.push(format!("{}: {why}, left out", path.display())),
-            Err(why) => left_out.push(format!("{}: {why:#}, left out", path.display())),
+            Ok(Ok(place)) => {
+                add_one(path, to, &place.path())?;
+                days.insert(place.day);
+            }
+            Ok(Err(why)) => notes.push(format!("{}: {why}, left out", path.display())),
+            Err(why) => notes.push(format!("{}: {why:#}, left out", path.display())),
         }
     }
-    Ok(left_out)
+    // Without a complete dataset there may be no tree yet.
+    if let Some(keep) = keep_days.filter(|_| to.is_dir()) {
+        notes.extend(keep::keep_days(to, keep, &days)?);
+    }
+    Ok(notes)
+}
+
+/// The partition of a dataset.
+struct Partition {
+    day: String,
+    node: String,
+    start_ns: i64,
+}
+
+impl Partition {
+    fn path(&self) -> PathBuf {
+        PathBuf::from(format!("date={}/node={}/start={}", self.day, component(&self.node), self.start_ns))
+    }
 }
 
 /// Where a dataset goes, or why it does not.
-fn place(path: &Path) -> Result<Result<PathBuf, String>> {
+fn place(path: &Path) -> Result<Result<Partition, String>> {
     let dataset = Dataset::open(path)?;
     let (mut start, mut ended) = (None, false);
     dataset.rows(|row: Meta| {
@@ -49,9 +72,7 @@ fn place(path: &Path) -> Result<Result<PathBuf, String>> {
     Ok(match (start, dataset.hosts().as_slice(), ended) {
         (_, _, false) => Err("not complete yet".to_owned()),
         (Some(start), [host], true) if dataset.warnings().is_empty() => {
-            let wall = text::wall(start);
-            let (date, _) = wall.split_once(' ').unwrap_or((&wall, ""));
-            Ok(PathBuf::from(format!("date={date}/node={}/start={start}", component(host))))
+            Ok(Partition { day: keep::day(start), node: host.clone(), start_ns: start })
         }
         _ => {
             Err(dataset.warnings().first().map_or_else(|| "no start, or several nodes".to_owned(), ToString::to_string))

@@ -69,6 +69,8 @@ pub struct Wish<'a> {
     pub time: Option<&'a Range<i64>>,
     /// Standard output without.
     pub output: Option<&'a Path>,
+    /// So many days stay in the tree of `hive`.
+    pub keep_days: Option<u32>,
 }
 
 /// Writes the datasets in `dir` in another format, and returns what of them could not be read.
@@ -81,6 +83,9 @@ pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
     }
     if wish.to != Format::Text && (wish.only.is_some() || wish.time.is_some()) {
         bail!("--where and --time select calls of --to text; leave them out here");
+    }
+    if wish.to != Format::Hive && wish.keep_days.is_some() {
+        bail!("--keep-days removes old days of the tree of --to hive; leave it out here");
     }
     match (wish.to, wish.table, wish.output) {
         (Format::Csv, None, Some(to)) => tables::all_csv(dir, to),
@@ -115,7 +120,7 @@ pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
         }
         (Format::Otf2, None, Some(to)) => script::OTF2.run(dir, to),
         (Format::Darshan, None, Some(to)) => script::DARSHAN.run(dir, to),
-        (Format::Hive, None, Some(to)) => hive::add(dir, to),
+        (Format::Hive, None, Some(to)) => hive::add(dir, to, wish.keep_days),
         (Format::Hive, None, None) => bail!("give the directory of the tree (-o DIR)"),
         (Format::Otf2 | Format::Darshan | Format::Hive, Some(_), _) => {
             bail!("this format has all tables: leave --table out")

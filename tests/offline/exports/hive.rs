@@ -155,3 +155,102 @@ fn small_parts_become_one_and_large_ones_are_the_same_file() {
     let first: Vec<(i32, i64)> = all::<Span>(&to)[..65_536].iter().map(|span| (span.tid, span.start_ns)).collect();
     assert!(first.is_sorted());
 }
+
+/// A complete dataset of one call that began at this time.
+fn recorded(path: &Path, start_ns: i64) {
+    let options = Options { path, host: "n1", force: false, owner: None, views: VIEWS };
+    let mut writer = DatasetWriter::create(options).unwrap();
+    let wall = start_ns.to_string();
+    for (key, value) in [("t0_ns", "5"), ("run_t0_ns", "5"), ("t0_wall_ns", wall.as_str()), ("end_ns", "9")] {
+        writer.push(Row::Meta(Meta { key: key.to_owned(), value: value.to_owned() })).unwrap();
+    }
+    let span = Span::new(span_id(1, 0), (Layer::Syscall, "read", Kind::Read), 1, (10, 7));
+    writer.push(Row::Span(Box::new(span))).unwrap();
+    writer.finish().unwrap();
+}
+
+fn disk_use(dir: &Path) -> u64 {
+    let out = Command::new("du").args(["-sk"]).arg(dir).output().unwrap();
+    String::from_utf8_lossy(&out.stdout).split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn days_before_those_that_are_kept_vanish_and_nothing_else() {
+    const DAY_NS: i64 = 86_400_000_000_000;
+    let work = tempfile::tempdir().unwrap();
+    let (all, tree, elsewhere) = (work.path().join("all"), work.path().join("tree"), work.path().join("elsewhere"));
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as i64;
+    // Not around midnight, so that the days of the test are those of the program.
+    let now = if now % DAY_NS > DAY_NS - 120_000_000_000 {
+        std::thread::sleep(Duration::from_secs(125));
+        now + 125_000_000_000
+    } else {
+        now
+    };
+    let ago = |days: i64| now - days * DAY_NS;
+    for days in [0, 1, 2, 3, 9] {
+        fs::create_dir_all(&all).unwrap();
+        recorded(&all.join(format!("run{days}")), ago(days));
+    }
+    let export = |more: &[&str]| {
+        let out = tracer(&[&["export", "--to", "hive", "-o", tree.to_str().unwrap()], more].concat(), &all);
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8_lossy(&out.stderr).into_owned()
+    };
+    let partitions = || {
+        let names = fs::read_dir(&tree).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    // What DIR has stays, however old it is: it would come again.
+    assert_eq!(export(&["--keep-days", "1"]), "");
+    let days = partitions();
+    assert_eq!(days.len(), 5, "{days:?}");
+
+    // Names that are no partition's, links, and what a link leads to.
+    fs::create_dir_all(elsewhere.join("node=n1")).unwrap();
+    fs::write(elsewhere.join("node=n1/kept"), "kept").unwrap();
+    for name in ["date=2001-1-01", "date=2001-01-01 ", "date=yesterday", "Date=2001-01-01", "2001-01-01"] {
+        fs::create_dir(tree.join(name)).unwrap();
+        fs::write(tree.join(name).join("kept"), "kept").unwrap();
+    }
+    fs::write(tree.join("date=2001-01-02"), "a file").unwrap();
+    std::os::unix::fs::symlink(&elsewhere, tree.join("date=2001-01-03")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, tree.join(&days[0]).join("node=linked")).unwrap();
+    let strange: Vec<String> = partitions().into_iter().filter(|name| !days.contains(name)).collect();
+    assert_eq!(strange.len(), 7, "{strange:?}");
+
+    // The service removes its datasets; until then their parts are not free.
+    for days in [0, 2, 3, 9] {
+        fs::remove_dir_all(all.join(format!("run{days}"))).unwrap();
+    }
+    let before = disk_use(&tree);
+    let message = export(&["--keep-days", "3"]);
+    let lines: Vec<&str> = message.lines().collect();
+    let gone = |line: &str, day: &str| line.contains(&format!("{day}: before the last 3 days, removed; "));
+    assert!(lines.len() == 2 && gone(lines[0], &days[0]) && gone(lines[1], &days[1]), "{message}");
+    assert!(!message.contains("; 0 B are free"), "{message}");
+    assert!(disk_use(&tree) < before);
+    let left = partitions();
+    assert_eq!(
+        left.iter().filter(|name| days.contains(name)).collect::<Vec<_>>(),
+        days[2..].iter().collect::<Vec<_>>()
+    );
+    assert!(strange.iter().all(|name| left.contains(name)), "{left:?}");
+    assert!(elsewhere.join("node=n1/kept").exists() && tree.join("date=yesterday/kept").exists());
+
+    // Again: nothing. The least: today, and the day of the dataset that is there.
+    assert_eq!(export(&["--keep-days", "3"]), "");
+    assert_eq!(export(&["--keep-days", "1"]).lines().count(), 1);
+    assert_eq!(partitions().iter().filter(|name| days.contains(name)).count(), 2);
+    for wrong in ["0", "-1", "x", "1.5", "", "99999999999"] {
+        let out =
+            tracer(&["export", "--to", "hive", "-o", tree.to_str().unwrap(), &format!("--keep-days={wrong}")], &all);
+        let message = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(out.status.code() == Some(2) && message.contains("--keep-days"), "{wrong}: {message}");
+    }
+    let out = tracer(&["export", "--to", "csv", "-o", tree.to_str().unwrap(), "--keep-days", "3"], &all);
+    assert!(String::from_utf8_lossy(&out.stderr).contains("leave it out here") && out.status.code() == Some(2));
+    assert_eq!(partitions().iter().filter(|name| days.contains(name)).count(), 2);
+}

@@ -1,6 +1,6 @@
 //! `cargo xtask dist`: the same packages each time, read by the programs that install and use what is in them.
 
-use crate::common::packages::{ending, make, output};
+use crate::common::packages::{TRACER, ending, make, output};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -10,6 +10,8 @@ use std::process::Command;
 const FILES: &[&str] = &[
     "/etc/iotrace-bpf.toml",
     "/usr/bin/iotrace-bpf",
+    "/usr/lib/systemd/system/iotrace-bpf-hive.service",
+    "/usr/lib/systemd/system/iotrace-bpf-hive.timer",
     "/usr/lib/systemd/system/iotrace-bpf.service",
     "/usr/share/bash-completion/completions/iotrace-bpf",
     "/usr/share/fish/vendor_completions.d/iotrace-bpf.fish",
@@ -26,6 +28,7 @@ const DOCUMENTS: &[&str] = &[
     "slurm/epilog.sh",
     "slurm/task_prolog.sh",
     "iotrace-bpf.lua",
+    "Containerfile",
 ];
 
 #[test]
@@ -56,16 +59,35 @@ fn packages_are_the_same_each_time_and_their_readers_accept_them() {
         assert!(listed.contains(name), "{name}: {listed:?}");
         assert_eq!(fs::read(deb.join(&name[1..])).unwrap(), fs::read(rpm.join(&name[1..])).unwrap(), "{name}");
     }
-    for name in DOCUMENTS {
-        assert!(!fs::read(deb.join("usr/share/doc/iotrace-bpf").join(name)).unwrap().is_empty(), "{name}");
-    }
     let archive = ending(work.path(), "-linux");
     assert_eq!(fs::read(archive.join("bin/iotrace-bpf")).unwrap(), program);
+    let shares = [deb.join("usr/share"), rpm.join("usr/share"), archive.join("share")];
+    let named = documents_of_the_help();
+    for name in named.iter().map(String::as_str).chain(DOCUMENTS.iter().copied()) {
+        let texts = shares.each_ref().map(|share| fs::read(share.join("doc/iotrace-bpf").join(name)).expect(name));
+        assert!(!texts[0].is_empty() && texts[1..].iter().all(|text| *text == texts[0]), "{name}");
+    }
+    for share in &shares {
+        manual(&share.join("man/man1"));
+        let zsh = if *share == shares[0] { "zsh/vendor-completions" } else { "zsh/site-functions" };
+        completions(share, zsh);
+    }
 
     debugger_finds_symbols(dir, &deb.join("usr/bin/iotrace-bpf"), work.path());
     licences(&deb.join("usr/share/doc/iotrace-bpf/THIRD-PARTY.txt"));
-    manual(&deb.join("usr/share/man/man1"));
-    completions(&deb.join("usr/share"));
+}
+
+/// Each `docs/NAME.md` that the guide and the long help name.
+fn documents_of_the_help() -> BTreeSet<String> {
+    let help = output(Command::new(TRACER).arg("--help"));
+    let texts = [iotrace_bpf::cli::help::GUIDE, help.as_str()];
+    let words = texts.iter().flat_map(|text| text.split(|c: char| !(c.is_ascii_alphanumeric() || "/._-".contains(c))));
+    let names = words.map(|word| word.trim_end_matches('.')).filter(|word| word.starts_with("docs/"));
+    let names: BTreeSet<String> = names.map(str::to_owned).collect();
+    for name in ["docs/symptoms.md", "docs/usage.md", "docs/metrics.md", "docs/dashboard.md"] {
+        assert!(names.contains(name), "{name}: {names:?}");
+    }
+    names
 }
 
 /// `gdb` follows the name and the checksum in the program to the file beside it.
@@ -122,7 +144,7 @@ fn manual(pages: &Path) {
 }
 
 /// What shells offer for the start of a command's and of an option's name.
-fn completions(share: &Path) {
+fn completions(share: &Path, zsh_functions: &str) {
     let bash = "source \"$0\"; COMP_WORDS=(iotrace-bpf \"$@\"); COMP_CWORD=$#; $(complete -p iotrace-bpf |
         sed 's/.*-F \\([^ ]*\\).*/\\1/') iotrace-bpf \"${@: -1}\" iotrace-bpf; printf '%s\\n' \"${COMPREPLY[@]}\"";
     let bash_offers = |words: &[&str]| {
@@ -145,6 +167,6 @@ fn completions(share: &Path) {
     // zsh completes on terminals only: it loads the function by its name, as it does for the first Tab.
     let zsh = "fpath=($0 $fpath); autoload -Uz compinit; compinit -u -D; print $_comps[iotrace-bpf]; \
         autoload +X _iotrace-bpf; print ${+functions[_iotrace-bpf]}";
-    let zsh = output(Command::new("zsh").args(["-f", "-c", zsh]).arg(share.join("zsh/vendor-completions")));
+    let zsh = output(Command::new("zsh").args(["-f", "-c", zsh]).arg(share.join(zsh_functions)));
     assert_eq!(zsh, "_iotrace-bpf\n1\n");
 }

@@ -23,7 +23,9 @@ pub const ARCHIVE: Layout = Layout { prefix: "", zsh: "site-functions", program:
 pub const DEB: Layout = Layout { prefix: "usr", zsh: "vendor-completions", program: "/usr/bin/iotrace-bpf" };
 pub const RPM: Layout = Layout { prefix: "usr", zsh: "site-functions", program: "/usr/bin/iotrace-bpf" };
 
-/// How the unit in `dist/` calls the program.
+/// Of systemd. The services call the program once.
+const UNITS: &[&str] = &["iotrace-bpf.service", "iotrace-bpf-hive.service", "iotrace-bpf-hive.timer"];
+/// How they do.
 const UNIT_PROGRAM: &str = "ExecStart=/usr/local/bin/iotrace-bpf ";
 
 /// Documents, and examples of what is set up around the tracer.
@@ -38,6 +40,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("dist/slurm/epilog.sh", "slurm/epilog.sh"),
     ("dist/slurm/task_prolog.sh", "slurm/task_prolog.sh"),
     ("dist/iotrace-bpf.lua", "iotrace-bpf.lua"),
+    ("dist/Containerfile", "Containerfile"),
 ];
 
 /// What is in every package, made once.
@@ -66,7 +69,9 @@ impl Parts {
         anew(root)?;
         let prefix = root.join(layout.prefix);
         put(&prefix.join("bin").join(NAME), &read(&self.program)?, 0o755)?;
-        put(&prefix.join("lib/systemd/system/iotrace-bpf.service"), unit(layout)?.as_bytes(), 0o644)?;
+        for name in UNITS {
+            put(&prefix.join("lib/systemd/system").join(name), unit(name, layout)?.as_bytes(), 0o644)?;
+        }
         put(&root.join("etc/iotrace-bpf.toml"), &read(Path::new("dist/iotrace-bpf.toml"))?, 0o644)?;
         let share = prefix.join("share");
         let [bash, fish, zsh] = &self.completions;
@@ -76,6 +81,10 @@ impl Parts {
         let documents = share.join("doc").join(NAME);
         for (from, to) in DOCUMENTS {
             put(&documents.join(to), &read(Path::new(from))?, 0o644)?;
+        }
+        // Texts that messages and the manual point to, with the pictures in them.
+        for file in files(Path::new("docs"))? {
+            put(&documents.join(&file), &read(&file)?, 0o644)?;
         }
         put(&documents.join("THIRD-PARTY.txt"), self.licences.as_bytes(), 0o644)?;
         self.manual(&share.join("man/man1"))
@@ -91,11 +100,11 @@ impl Parts {
     }
 }
 
-/// The unit, with the program where the package has it.
-fn unit(layout: &Layout) -> Result<String> {
-    let text = String::from_utf8(read(Path::new("dist/iotrace-bpf.service"))?)?;
-    if text.matches(UNIT_PROGRAM).count() != 1 {
-        bail!("dist/iotrace-bpf.service has no line, or several, with {UNIT_PROGRAM}");
+/// A unit, with the program where the package has it.
+fn unit(name: &str, layout: &Layout) -> Result<String> {
+    let text = String::from_utf8(read(&Path::new("dist").join(name))?)?;
+    if text.matches(UNIT_PROGRAM).count() != usize::from(name.ends_with(".service")) {
+        bail!("dist/{name} has no line, or several, with {UNIT_PROGRAM}");
     }
     Ok(text.replace(UNIT_PROGRAM, &format!("ExecStart={} ", layout.program)))
 }
