@@ -14,6 +14,8 @@ mod summing;
 mod tracker;
 
 #[cfg(test)]
+mod launchers;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod scenarios;
