@@ -1,4 +1,4 @@
-//! `export --to hive`: a tree of directories that `DuckDB` prunes, and that is still read by the report.
+//! `export --to hive`: a tree of directories that `DuckDB` and Polars prune, and that is still read by the report.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -20,6 +20,16 @@ calls = f"read_parquet('{sys.argv[1]}/**/spans-*.parquet', hive_partitioning = t
 counts = duckdb.sql(f"SELECT date::VARCHAR, node, start::VARCHAR, count(*) FROM {calls} GROUP BY ALL ORDER BY ALL").fetchall()
 plan = duckdb.sql(f"EXPLAIN SELECT sum(dur_ns) FROM {calls} WHERE start = {counts[0][2]}").fetchall()[0][1]
 print(json.dumps({"counts": counts, "plan": plan}))
+"#;
+/// The same in Polars.
+const POLARS: &str = r#"
+import json, polars as pl, sys
+calls = pl.scan_parquet(f"{sys.argv[1]}/**/spans-*.parquet", hive_partitioning=True, missing_columns="insert")
+by = ["date", "node", "start"]
+counts = calls.group_by(by).len().sort(by).collect().rows()
+of_one = calls.filter(pl.col("start") == counts[0][2]).select(pl.len())
+counts = [[str(date), node, str(start), n] for date, node, start, n in counts]
+print(json.dumps({"counts": counts, "plan": of_one.explain(), "one": of_one.collect().item()}))
 "#;
 
 fn tracer(arguments: &[&str], dir: &Path) -> Output {
@@ -52,9 +62,12 @@ fn datasets_become_partitions_that_queries_prune_and_reports_read() {
     };
     assert_eq!(export(), "");
 
-    let out = Command::new(python()).args(["-c", SCRIPT]).arg(&tree).output().unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let read: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let ask = |script: &str| -> Value {
+        let out = Command::new(python()).args(["-c", script]).arg(&tree).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        serde_json::from_slice(&out.stdout).unwrap()
+    };
+    let read = ask(SCRIPT);
     let counts = read["counts"].as_array().unwrap();
     assert_eq!(counts.len(), 2, "{counts:?}");
     for row in counts {
@@ -64,6 +77,14 @@ fn datasets_become_partitions_that_queries_prune_and_reports_read() {
     let all_calls: i64 = counts.iter().map(|row| row[3].as_i64().unwrap()).sum();
     assert_eq!(all_calls, calls(&all.join("sqlite")) + calls(&all.join("hdf5")));
     assert!(read["plan"].as_str().unwrap().contains("Scanning Files: 1/2"), "{}", read["plan"]);
+    let polars = ask(POLARS);
+    assert_eq!(polars["counts"], read["counts"]);
+    // All that it scans is in the one partition.
+    let plan = polars["plan"].as_str().unwrap();
+    let scanned = plan.split_once("Parquet SCAN [").unwrap().1.split(']').next().unwrap();
+    let of_one = format!("/start={}/spans-", counts[0][2].as_str().unwrap());
+    assert!(scanned.split(", ").all(|file| file.contains(&of_one)), "{plan}");
+    assert_eq!(polars["one"], counts[0][3]);
 
     let files = |dir: &Path| Command::new("find").arg(dir).arg("-type").arg("f").output().unwrap().stdout;
     // Under sudo the tree is the caller's, and the parts, which are links to those of somebody else, stay whose they
