@@ -3,6 +3,7 @@
 mod damage;
 mod dataset;
 mod metrics_doc;
+mod monitoring;
 pub mod sample;
 mod scale;
 mod schema_doc;
