@@ -61,19 +61,26 @@ fn python(script: &str, argument: &Path) -> Value {
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
-/// What the program writes to stdout.
-fn program(arguments: &[&str]) -> Vec<u8> {
+/// What the program writes to stdout and stderr.
+fn both(arguments: &[&str]) -> [String; 2] {
     let mut command = Command::new(env!("CARGO_BIN_EXE_iotrace-bpf"));
     // For `sql`, where no duckdb is installed.
     let path = format!("{}:{}", sql::python().parent().unwrap().display(), std::env::var("PATH").unwrap_or_default());
     let out = command.args(arguments).env("PATH", path).output().unwrap();
-    assert!(out.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&out.stderr));
-    assert_eq!(String::from_utf8_lossy(&out.stderr), "", "{arguments:?}");
-    out.stdout
+    let both = [out.stdout, out.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(out.status.success(), "{arguments:?}: {}", both[1]);
+    both
+}
+
+/// What it writes to stdout, and nothing to stderr.
+fn program(arguments: &[&str]) -> String {
+    let [text, errors] = both(arguments);
+    assert_eq!(errors, "", "{arguments:?}");
+    text
 }
 
 fn json(arguments: &[&str]) -> Value {
-    serde_json::from_slice(&program(arguments)).unwrap()
+    serde_json::from_str(&program(arguments)).unwrap()
 }
 
 fn recorded() -> TempDir {
@@ -115,7 +122,7 @@ fn a_dataset_of_an_earlier_version_is_reported() {
     assert_eq!(reported, all);
     assert_eq!(report["header"]["command"], truth["facts"]["command"]);
     assert_eq!(report["header"]["processes"], truth["processes"]);
-    let text = String::from_utf8(program(&["report", path])).unwrap();
+    let text = program(&["report", path]);
     assert!(text.contains(truth["facts"]["command"].as_str().unwrap().split(' ').next().unwrap()), "{text}");
 }
 
@@ -141,23 +148,94 @@ fn today_s_views_answer_over_a_dataset_of_an_earlier_version() {
     let truth = python(TRUTH, dir.path());
     let query = "SELECT layer || ' ' || op AS name, count(*) AS calls, \
                  coalesce(sum(bytes) FILTER (layer_top AND kind IN ('read', 'write')), 0) AS bytes FROM spans GROUP BY ALL";
-    let text = String::from_utf8(program(&["sql", path, query])).unwrap();
+    let text = program(&["sql", path, query]);
     let answered = text.lines().skip(1).map(|line| {
         let [name, calls, bytes] = line.split(',').collect::<Vec<_>>().try_into().unwrap();
         (name.to_owned(), [calls, bytes].map(|n: &str| n.parse().unwrap()))
     });
     assert_eq!(answered.collect::<Functions>(), functions(&truth, "calls"));
     // Columns and tables that it lacks are there, without values.
-    let text = String::from_utf8(program(&[
-        "sql",
-        path,
-        "SELECT count(path_id) AS n, (SELECT count(*) FROM paths) AS m FROM spans",
-    ]));
-    assert_eq!(text.unwrap(), "n,m\n0,0\n");
+    let text = program(&["sql", path, "SELECT count(path_id) AS n, (SELECT count(*) FROM paths) AS m FROM spans"]);
+    assert_eq!(text, "n,m\n0,0\n");
     // Each view, the dashboard and the metrics have the figures of the report.
     let given = views(dir.path()).unwrap();
     fs::copy(given.path(), dir.path().join("views.sql")).unwrap();
     sql::compare_now(dir.path());
+}
+
+/// Figures by layer, of what python counted by layer and function.
+fn by_layer(truth: &Value, of: &[&str]) -> BTreeMap<String, i64> {
+    let mut layers = BTreeMap::new();
+    for (name, n) in of.iter().flat_map(|of| truth[of].as_object().unwrap()) {
+        *layers.entry(name.split(' ').next().unwrap().to_owned()).or_default() += n.as_i64().unwrap();
+    }
+    layers
+}
+
+#[test]
+fn a_dataset_of_an_earlier_version_is_compared_queried_and_listed() {
+    let work = tempfile::tempdir().unwrap();
+    let (one, other) = (work.path().join("one"), recorded());
+    fs::rename(recorded().keep(), &one).unwrap();
+    let truth = python(TRUTH, &one);
+    let [one, other] = [&one, other.path()].map(|path| path.to_str().unwrap());
+    let outermost = by_layer(&truth, &["outermost", "requests"]);
+
+    let compared = json(&["compare", "--json", one, other]);
+    let figures = compared["figures"].as_array().unwrap().iter();
+    let calls = figures.filter_map(|f| Some((f["name"].as_str()?.strip_suffix(".calls")?.to_owned(), f)));
+    let calls: BTreeMap<_, _> = calls.collect();
+    for side in ["a", "b"] {
+        let calls = calls.iter().map(|(layer, f)| (layer.clone(), f[side]["median"].as_f64().unwrap() as i64));
+        assert_eq!(calls.collect::<BTreeMap<_, _>>(), outermost);
+    }
+    assert!(calls.values().all(|figure| figure["change"].as_f64() == Some(0.0)), "{compared:#}");
+
+    let queried = json(&["query", one, "--metric", "calls", "--by", "layer", "--format", "json"]);
+    let rows = queried["rows"].as_array().unwrap().iter();
+    let rows = rows.map(|row| (row["layer"].as_str().unwrap().to_owned(), row["calls"].as_i64().unwrap()));
+    assert_eq!(rows.collect::<BTreeMap<_, _>>(), by_layer(&truth, &["calls", "requests"]));
+
+    let runs = json(&["runs", "--json", work.path().to_str().unwrap()]);
+    let runs = runs.as_array().unwrap();
+    assert_eq!(runs.len(), 1);
+    assert_eq!([&runs[0]["command"], &runs[0]["processes"]], [&truth["facts"]["command"], &truth["processes"]]);
+    assert_eq!((runs[0]["calls"].as_i64(), runs[0]["complete"].as_bool()), (Some(outermost["syscall"]), Some(true)));
+}
+
+#[test]
+fn every_other_reader_takes_a_dataset_of_an_earlier_version() {
+    let dir = recorded();
+    let path = dir.path().to_str().unwrap();
+    let truth = python(TRUTH, dir.path());
+    let work = tempfile::tempdir().unwrap();
+    let to = |name: &str| work.path().join(name).to_str().unwrap().to_owned();
+    let before = json(&["report", "--json", path]);
+
+    let [whatif, _] = both(&["whatif", path, "--sync", "off", "--json"]);
+    let whatif: Value = serde_json::from_str(&whatif).unwrap();
+    assert!(whatif["run_s"].as_f64().unwrap() > whatif["together"]["high_s"].as_f64().unwrap(), "{whatif:#}");
+    both(&["replay-code", path, "-o", &to("code")]);
+    assert!(fs::read_to_string(to("code/replay.c")).unwrap().contains("H5Dwrite"));
+
+    program(&["export", path, "--to", "hive", "-o", &to("tree")]);
+    assert_eq!(json(&["report", "--json", &to("tree")])["layers"], before["layers"]);
+    program(&["export", path, "--to", "perfetto", "-o", &to("trace.pftrace")]);
+    // It compares the rows of both.
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/perfetto_trace.py");
+    let out = Command::new(sql::python()).arg(script).args([path, &to("trace.pftrace")]).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    program(&["export", path, "--to", "text", "-o", &to("text")]);
+    let text = fs::read_to_string(to("text")).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#')).count() as i64;
+    assert_eq!(lines, ["spans", "block"].iter().map(|table| truth["rows"][table].as_i64().unwrap()).sum::<i64>());
+    both(&["report", path, "--html", &to("page.html")]);
+    assert!(fs::read_to_string(to("page.html")).unwrap().contains("mpirun.openmpi"));
+
+    // One row for each id, and the same figures.
+    program(&["repair", path]);
+    assert_eq!(json(&["report", "--json", path]), before);
+    assert!(python(TRUTH, dir.path())["rows"]["handles"].as_i64() < truth["rows"]["handles"].as_i64());
 }
 
 #[test]
