@@ -60,6 +60,8 @@ fn packages_are_the_same_each_time_and_their_readers_accept_them() {
         assert_eq!(fs::read(deb.join(&name[1..])).unwrap(), fs::read(rpm.join(&name[1..])).unwrap(), "{name}");
     }
     let archive = ending(work.path(), "-linux");
+    // What the module file sets.
+    assert!(archive.join("bin").is_dir() && archive.join("share/man/man1").is_dir());
     assert_eq!(fs::read(archive.join("bin/iotrace-bpf")).unwrap(), program);
     let shares = [deb.join("usr/share"), rpm.join("usr/share"), archive.join("share")];
     let named = documents_of_the_help();
@@ -88,6 +90,26 @@ fn documents_of_the_help() -> BTreeSet<String> {
         assert!(names.contains(name), "{name}: {names:?}");
     }
     names
+}
+
+/// The recipe for Spack compiles. The module file sets the paths that the tar file has, by the Lua in `rpm`.
+#[test]
+fn the_recipe_and_the_module_file_are_sound() {
+    let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("dist");
+    let compile = "import sys; compile(open(sys.argv[1]).read(), sys.argv[1], 'exec')";
+    output(Command::new("python3").args(["-c", compile]).arg(dist.join("spack/package.py")));
+    let module = dist.join("iotrace-bpf.lua");
+    let text = fs::read_to_string(&module).unwrap();
+    let lua = format!(
+        "%{{lua: local function text(what) assert(type(what) == 'string') end
+        local all = {{help = text, whatis = text, pathJoin = function(a, b) return a .. '/' .. b end}}
+        function all.prepend_path(name, path) print(name .. '=' .. path .. ' ') end
+        assert(loadfile('{}', 't', all))()}}",
+        module.display()
+    );
+    let set = output(Command::new("rpm").args(["--eval", &lua]));
+    let root = text.split("local root = \"").nth(1).unwrap().split('"').next().unwrap();
+    assert_eq!(set.trim(), format!("PATH={root}/bin MANPATH={root}/share/man"));
 }
 
 /// `gdb` follows the name and the checksum in the program to the file beside it.
