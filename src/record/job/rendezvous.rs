@@ -212,6 +212,47 @@ mod tests {
         assert!(one.connect().unwrap().is_some());
     }
 
+    /// Does something in a thread of a user that nothing else belongs to.
+    fn as_stranger<T: Send>(act: impl FnOnce() -> T + Send) -> T {
+        std::thread::scope(|scope| {
+            let stranger = scope.spawn(|| {
+                let uid = rustix::thread::Uid::from_raw(STRANGER);
+                rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
+                act()
+            });
+            stranger.join().unwrap()
+        })
+    }
+
+    const STRANGER: u32 = 64_323;
+
+    #[test]
+    fn another_user_is_trusted_at_neither_end_of_the_socket() {
+        use std::os::unix::fs::PermissionsExt as _;
+        if !geteuid().is_root() {
+            eprintln!("not run: only root may become another user");
+            return;
+        }
+        // A directory as no rendezvous is: everybody may do everything there.
+        let work = tempfile::tempdir().unwrap();
+        fs::set_permissions(work.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let one = rendezvous(work.path(), "1");
+        let socket = work.path().join(format!("{OURS}1.{SOCKET}"));
+        let listens = as_stranger(|| UnixListener::bind(&socket).unwrap());
+        let refused = one.connect().unwrap_err().to_string();
+        assert_eq!(refused, format!("user {STRANGER} runs in place of its tracer"));
+        drop(listens);
+
+        let listener = one.listen().unwrap();
+        fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).unwrap();
+        let _connects = as_stranger(|| UnixStream::connect(&socket).unwrap());
+        let who = peer(&listener.accept().unwrap().0).unwrap().uid();
+        assert_eq!((who, is_trusted(who)), (STRANGER, false));
+        // Ours is, at both.
+        let _own = one.connect().unwrap().unwrap();
+        assert!(is_trusted(peer(&listener.accept().unwrap().0).unwrap().uid()));
+    }
+
     #[test]
     fn what_was_begun_is_noted_until_the_job_is_over() {
         let work = tempfile::tempdir().unwrap();

@@ -101,7 +101,12 @@ const PAGE: &str = "data:text/html,<p>hello";
 const CHROMIUM: &str = "export HOME=$(mktemp -d) && cd \"$HOME\" && chromium --headless --disable-gpu --dump-dom \
     'data:text/html,<p>hello'; status=$?; rm -rf \"$HOME\"; exit $status";
 
-const USERS: [Program; 13] = [
+/// A user without rights executes a program that has root's; the directory is the program's own.
+const SETUID: &str = "cp \"$(command -v id)\" rights && chmod u+s rights && \
+    test \"$(setpriv --reuid=65534 --regid=65534 --clear-groups ./rights -u)\" = 0 && exit 3";
+
+const USERS: [Program; 14] = [
+    program("a set-user-ID program", &["sh", "-c", SETUID], 3),
     program("sudo", &["sudo", "-n", "sh", "-c", "id -u; exit 3"], 3),
     program("sudo to another user", &["sudo", "-n", "-u", "nobody", "sh", "-c", "id -u; exit 3"], 3),
     program("su", &["su", "nobody", "-s", "/bin/sh", "-c", "id -u; exit 3"], 3),

@@ -11,3 +11,4 @@ mod screens_sql;
 mod spark;
 mod truth;
 mod upgrades;
+mod users;
