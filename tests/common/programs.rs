@@ -59,6 +59,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("detailed", "detailed.c", Needs::Libc),
     ("demo", "demo.c", Needs::MpiAndHdf5),
     ("fibers", "fibers.c", Needs::Libc),
+    ("filtered", "filtered.c", Needs::Libc),
     ("files_go", "files.go", Needs::Go),
     ("first_call", "first_call.c", Needs::Libc),
     ("first_h5", "first_h5.c", Needs::MpiAndHdf5),

@@ -1,8 +1,11 @@
 //! Running as a service: one dataset after the other without a gap, by the unit in dist/, and with no more capabilities
 //! than it gives.
 
+use crate::common::group::Group;
 use crate::common::live::{self, Data, Running, datasets};
+use crate::common::prometheus::get;
 use crate::common::{programs, sql};
+use crate::screens::metrics::address;
 use iotrace_bpf::rows::Span;
 use iotrace_bpf::vocabulary::{Kind, Layer, flag};
 use nix::sys::signal::Signal;
@@ -16,6 +19,9 @@ const UNIT: &str = "dist/iotrace-bpf.service";
 /// Users that nothing else belongs to: the tracer's, and that of what it traces.
 const TRACER: u32 = 64_321;
 const OTHER: u32 = 64_322;
+/// System calls that the kernel has a process make for probes in it, and takes past filters since Linux 6.14. Before that the
+/// tracer has no return probes of its own behind a filter: see `loader::calibrate`.
+const FOR_PROBES: [&str; 2] = ["uretprobe", "uprobe"];
 
 /// What the queries of docs/service.md give over the datasets in a directory, in `DuckDB`: of each the sum of a column.
 fn documented_sums(dir: &Path, columns: [&str; 2]) -> [i64; 2] {
@@ -110,6 +116,24 @@ fn as_service(more: &[&str]) -> Vec<String> {
     words.into_iter().chain(["--inh-caps", &set, "--ambient-caps", &set]).map(str::to_owned).collect()
 }
 
+/// `filtered`, for what the unit's filter of system calls lets through. What the kernel has a process do for return probes and
+/// for probes (`uretprobe`, `uprobe`) is not in it: older systemd has no such names.
+fn filtered(work: &Path) -> Vec<String> {
+    let sets = Command::new("systemd-analyze").args(["syscall-filter", "--no-pager"]).output().unwrap();
+    let allowed = unit("SystemCallFilter");
+    let mut allowed = calls_of(&String::from_utf8(sets.stdout).unwrap(), allowed.split(' '));
+    allowed.retain(|name| !FOR_PROBES.contains(&name.as_str()));
+    assert_eq!((unit("SystemCallErrorNumber"), unit("SystemCallArchitectures")), ("EPERM".into(), "native".into()));
+    let mut cc = Command::new("cc");
+    let defined = cc.args(["-E", "-dM", "-include", "sys/syscall.h", "-x", "c", "/dev/null"]).output().unwrap();
+    let defined = String::from_utf8(defined.stdout).unwrap();
+    let numbers = defined.lines().filter_map(|line| line.strip_prefix("#define __NR_")?.split_once(' '));
+    // As systemd does, without those that this machine does not have.
+    let numbers: Vec<&str> = numbers.filter(|(name, _)| allowed.contains(*name)).map(|(_, number)| number).collect();
+    assert!(numbers.len() > 200, "{numbers:?}");
+    vec![installed(work, &programs::build("filtered")).display().to_string(), numbers.join(",")]
+}
+
 /// A directory for the tracer's user, which is a part of one that everybody may look into.
 fn place(work: &Path, name: &str, owner: u32) -> PathBuf {
     fs::set_permissions(work, PermissionsExt::from_mode(0o755)).unwrap();
@@ -200,6 +224,17 @@ fn a_process_of_another_user_is_traced_with_the_capabilities_of_the_unit() {
     let (data, text_out) = trace(&as_service(&[]), &out.join("run.iotrace"));
     nothing_is_refused(&data, &as_root);
     assert!(!text_out.contains("without CAP_"), "{text_out}");
+    // Nor does the filter of the unit stop anything, probes in libraries included.
+    let behind = [as_service(&[]), filtered(work.path())].concat();
+    let (data, text_out) = trace(&behind, &out.join("filtered.iotrace"));
+    nothing_is_refused(&data, &as_root);
+    assert!(!text_out.contains("without CAP_"), "{text_out}");
+    // The tracer has measured probes in itself, return probes included, but where a filter would have ended it for them.
+    let measured =
+        |data: &Data| data.meta["calibration"].contains(" ns, ") && !data.meta["calibration"].contains("not ");
+    let release = nix::sys::utsname::uname().unwrap().release().to_string_lossy().into_owned();
+    let ended = ["6.11", "6.12", "6.13"].iter().any(|affected| release.starts_with(affected));
+    assert_eq!((measured(&as_root), measured(&data)), (true, !ended), "{}", data.meta["calibration"]);
 }
 
 #[test]
@@ -326,8 +361,8 @@ fn the_unit_is_sound() {
     let calls: Vec<_> =
         calls.into_iter().filter(|(name, _)| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')).collect();
     assert!(calls.iter().any(|(name, _)| *name == "bpf") && calls.len() > 1000);
-    // Return probes of its own, `uretprobe`, it has only where no filter stops that call: see loader::calibrate.
-    let allowed = |name: &str| allowed.contains(name) || name == "syscall_0x14f" || name == "uretprobe";
+    // Of the calls for probes, which the filter of `filtered` does not have either, `strace` may know only the number.
+    let allowed = |name: &str| allowed.contains(name) || name == "syscall_0x14f" || FOR_PROBES.contains(&name);
     let forbidden: BTreeSet<&str> = calls.iter().map(|(name, _)| *name).filter(|name| !allowed(name)).collect();
     assert_eq!(forbidden, BTreeSet::new());
     assert!(calls.iter().all(|(name, args)| !name.starts_with("socket") || args.starts_with("AF_UNIX")));
@@ -348,6 +383,55 @@ fn calls_of<'a>(sets: &str, names: impl Iterator<Item = &'a str>) -> BTreeSet<St
         all.extend(calls_of(sets, members.into_iter()));
     }
     all
+}
+
+#[test]
+fn behind_the_filter_and_below_the_memory_of_the_unit_nothing_is_missing() {
+    let work = live::scratch();
+    let filtered = filtered(work.path());
+    // It does stop what is not in it.
+    let stopped = Command::new(&filtered[0]).args([&filtered[1], "chroot", "/", "true"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&stopped.stderr).contains("Operation not permitted"), "{stopped:?}");
+
+    let (_looper, dir, truth) = looper(work.path());
+    let output = place(work.path(), "state", TRACER).join("datasets");
+    let most = unit("MemoryMax").strip_suffix('G').unwrap().parse::<u64>().unwrap() << 30;
+    let group = Group::below_memory("service", most);
+    let limited = group.as_ref().map_or_else(
+        || {
+            eprintln!("no controller for memory can be used: the limit is that of the process's data");
+            vec!["prlimit".to_owned(), format!("--data={most}")]
+        },
+        |group| group.script("exec \"$0\" \"$@\"").to_vec(),
+    );
+    let stderr = work.path().join("stderr");
+    let mut command = installed_as_unit(work.path(), &config(&output));
+    command.args(limited).args(as_service(&[])).args(filtered).args(unit("ExecStart").split(' '));
+    command.args(["--metrics", "127.0.0.1:0"]).stdout(Stdio::null()).stderr(fs::File::create(&stderr).unwrap());
+    let mut tracer = Running::spawn(&mut command);
+    let page = || get(address(&stderr), "/metrics", "text/plain").unwrap().1;
+    live::until("calls of the program", || page().contains("op=\"pwrite64\""));
+    let status = fs::read_to_string(format!("/proc/{}/status", tracer.pid())).unwrap();
+    assert!(status.contains("\nSeccomp:\t2\n") && status.contains("\nNoNewPrivs:\t1\n"), "{status}");
+    let before = live::truth(&truth).pwrites;
+    live::until("four datasets", || datasets_in(&output) >= 4);
+    let page = page();
+    let mut lost = page.lines().filter(|line| line.starts_with("iotrace_lost_events") && !line.contains("request_end"));
+    assert!(lost.all(|line| line.ends_with(" 0")), "{page}");
+    let after = live::truth(&truth).pwrites;
+    live::send(tracer.pid(), Signal::SIGTERM);
+    assert!(tracer.wait().success(), "{}", fs::read_to_string(&stderr).unwrap());
+
+    let mut numbers = Vec::new();
+    for dataset in datasets(&output) {
+        let data = Data::read(&dataset).lossless();
+        data.resolves();
+        numbers.extend(records(&data, &dir));
+    }
+    none_is_missing(&numbers);
+    assert!(numbers[0] <= before && after <= numbers[numbers.len() - 1] + 1, "{before}, {numbers:?}, {after}");
+    let memory = group.as_ref().and_then(Group::most_memory);
+    assert!(memory.is_none_or(|memory| (1 << 20..most).contains(&memory)), "{memory:?}");
 }
 
 #[test]
