@@ -64,7 +64,7 @@ pub struct RankRow {
     pub own_ns: i64,
     pub own_bytes: i64,
     pub exclusive_ns: ByLayer,
-    /// Bytes of outermost reads and writes.
+    /// Bytes of outermost reads and writes, but for system calls.
     #[serde(skip)]
     moved: Moved,
     /// From the start of its first process to the end of its last one, within the trace.
@@ -103,7 +103,7 @@ impl Serialize for ByLayer {
     }
 }
 
-/// Bytes by layer, where there are any: of half a million processes few have some.
+/// Bytes by layer, where there are any: of half a million processes most make system calls alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Moved(Option<Box<ByLayer>>);
 
@@ -158,14 +158,18 @@ struct OfProcess {
     /// By system calls, read and written.
     system: [i64; 2],
     exclusive: ByLayer,
-    /// Bytes of outermost reads and writes.
+    /// Bytes of outermost reads and writes of other layers.
     moved: Moved,
 }
 
 impl OfProcess {
-    fn system(&mut self, sums: &Sums) {
-        add(&mut self.system[0], sums.bytes_read);
-        add(&mut self.system[1], sums.bytes_written);
+    fn transfers(&mut self, layer: Layer, sums: &Sums) {
+        if layer == Layer::Syscall {
+            add(&mut self.system[0], sums.bytes_read);
+            add(&mut self.system[1], sums.bytes_written);
+        } else {
+            self.moved.add(layer, sums.bytes());
+        }
     }
 }
 
@@ -203,11 +207,7 @@ impl ByProcess {
                 add(&mut process.library_ns, span.inclusive_ns());
             }
         }
-        let outermost = Figures::of(span).sums();
-        process.moved.add(span.layer, outermost.bytes());
-        if span.layer == Layer::Syscall {
-            process.system(&outermost);
-        }
+        process.transfers(span.layer, &Figures::of(span).sums());
     }
 
     /// Calls that were summed up: which of them the program made itself is not known.
@@ -217,11 +217,7 @@ impl ByProcess {
         process.pid = row.pid.unwrap_or(process.pid);
         process.rank = row.rank.or(process.rank);
         add(&mut process.exclusive.0[row.layer as usize], row.self_ns);
-        let outermost = Figures::of_sum(row).sums();
-        process.moved.add(row.layer, outermost.bytes());
-        if row.layer == Layer::Syscall {
-            process.system(&outermost);
-        }
+        process.transfers(row.layer, &Figures::of_sum(row).sums());
         // As in `amplification`.
         if row.calls_error.is_some() && is_data(row.kind) {
             add(&mut process.own_calls, row.calls);
@@ -485,8 +481,12 @@ fn imbalance(rows: &[RankRow]) -> Vec<Imbalance> {
         Imbalance::of(layer, &ranks.iter().map(of_rank).collect::<Vec<_>>())
     };
     let all = of("all", &|row| (row.own_ns, row.own_bytes));
+    let bytes = |row: &RankRow, layer| match layer {
+        Layer::Syscall => row.syscall_read.saturating_add(row.syscall_written),
+        _ => row.moved.get(layer),
+    };
     let of_layer =
-        |layer: Layer| of(layer.name(), &|row| (row.exclusive_ns.get(layer).unwrap_or(0), row.moved.get(layer)));
+        |layer: Layer| of(layer.name(), &|row| (row.exclusive_ns.get(layer).unwrap_or(0), bytes(row, layer)));
     all.into_iter().chain(LAYERS.into_iter().filter_map(of_layer)).collect()
 }
 
