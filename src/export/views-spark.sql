@@ -1,5 +1,5 @@
 -- Questions about a trace, as Spark SQL views over its Parquet tables: those of views.sql, which explains them. Made from it by
--- tests/common/spark_views.py. In Python (pip install pyspark, 4.1 or newer), DIR being a dataset, or a directory that those of
+-- tests/common/readers/spark_views.py. In Python (pip install pyspark, 4.1 or newer), DIR being a dataset, or a directory that those of
 -- several nodes are in, on any file system that Spark reads, and VIEWS a copy of this file:
 --
 --   spark.conf.set("iotrace.dir", DIR)
@@ -3014,30 +3014,73 @@ ORDER BY
   ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), s.layer) NULLS LAST;
 
 CREATE OR REPLACE TEMPORARY VIEW v_sizes AS
+WITH sized AS (
+  SELECT
+    layer,
+    kind,
+    CASE
+      WHEN bytes <= 100
+      THEN 1
+      WHEN bytes <= 1024
+      THEN 2
+      WHEN bytes <= 10240
+      THEN 3
+      WHEN bytes <= 102400
+      THEN 4
+      WHEN bytes <= 1048576
+      THEN 5
+      WHEN bytes <= 4194304
+      THEN 6
+      WHEN bytes <= 10485760
+      THEN 7
+      WHEN bytes <= 104857600
+      THEN 8
+      WHEN bytes <= 1073741824
+      THEN 9
+      ELSE 10
+    END AS class,
+    1 AS calls,
+    bytes,
+    layer_ns AS time_ns
+  FROM spans
+  WHERE
+    layer_top AND kind IN ('read', 'write') AND bytes >= 0 AND flags & 512 = 0
+  UNION ALL
+  SELECT
+    layer,
+    kind,
+    class,
+    ELEMENT_AT(sizes, class),
+    NULL,
+    NULL
+  FROM file_rollup, (
+    SELECT
+      EXPLODE(SEQUENCE(1, 10)) AS class
+  )
+  WHERE
+    kind IN ('read', 'write') AND layer <> 'block'
+)
 SELECT
   layer,
   kind,
-  CASE
-    WHEN bytes = 0
-    THEN 0
-    ELSE SHIFTLEFT(CAST(1 AS BIGINT), CAST((
-      LENGTH(BIN(bytes)) - 1
-    ) AS INT))
-  END AS from_bytes,
-  COUNT(*) AS calls,
+  ELEMENT_AT(
+    ARRAY(100, 1024, 10240, 102400, 1048576, 4194304, 10485760, 104857600, 1073741824, NULL),
+    class
+  ) AS at_most,
+  CAST(SUM(calls) AS BIGINT) AS calls,
   SUM(bytes) AS bytes,
-  SUM(layer_ns) AS time_ns
-FROM spans
-WHERE
-  layer_top AND kind IN ('read', 'write') AND bytes >= 0
+  SUM(time_ns) AS time_ns
+FROM sized
 GROUP BY
   layer,
   kind,
-  from_bytes
+  class
+HAVING
+  SUM(calls) > 0
 ORDER BY
   ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), layer) NULLS LAST,
   kind NULLS LAST,
-  from_bytes NULLS LAST;
+  class NULLS LAST;
 
 CREATE OR REPLACE TEMPORARY VIEW v_sequential AS
 WITH steps AS (

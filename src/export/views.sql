@@ -863,12 +863,22 @@ CREATE OR REPLACE VIEW v_composition AS
   FROM sums s JOIN latency l ON l.called = s.called AND l.op = s.op AND l.collective = s.collective AND l.layer = s.layer
   ORDER BY layer_rank(s.called), s.op, s.collective, layer_rank(s.layer);
 
--- Sizes of reads and writes in powers of two.
+-- Reads and writes by size, in Darshan's classes as in section `sizes` of the report: at_most is the most bytes of a class, null of
+-- the last. Bytes and time are of calls that were recorded one by one.
 CREATE OR REPLACE VIEW v_sizes AS
-  SELECT layer, kind, CASE WHEN bytes = 0 THEN 0 ELSE 1::BIGINT << (length(bin(bytes)) - 1)::INT END AS from_bytes,
-         count(*) AS calls, sum(bytes) AS bytes, sum(layer_ns) AS time_ns
-  FROM spans WHERE layer_top AND kind IN ('read', 'write') AND bytes >= 0
-  GROUP BY layer, kind, from_bytes ORDER BY layer_rank(layer), kind, from_bytes;
+  WITH sized AS (
+    SELECT layer, kind,
+           CASE WHEN bytes <= 100 THEN 1 WHEN bytes <= 1024 THEN 2 WHEN bytes <= 10240 THEN 3 WHEN bytes <= 102400 THEN 4
+                WHEN bytes <= 1048576 THEN 5 WHEN bytes <= 4194304 THEN 6 WHEN bytes <= 10485760 THEN 7
+                WHEN bytes <= 104857600 THEN 8 WHEN bytes <= 1073741824 THEN 9 ELSE 10 END AS class,
+           1 AS calls, bytes, layer_ns AS time_ns
+    FROM spans WHERE layer_top AND kind IN ('read', 'write') AND bytes >= 0 AND flags & 512 = 0
+    UNION ALL
+    SELECT layer, kind, class, sizes[class], NULL, NULL FROM file_rollup, (SELECT unnest(range(1, 11)) AS class)
+    WHERE kind IN ('read', 'write') AND layer <> 'block')
+  SELECT layer, kind, [100, 1024, 10240, 102400, 1048576, 4194304, 10485760, 104857600, 1073741824, NULL][class] AS at_most,
+         sum(calls)::BIGINT AS calls, sum(bytes) AS bytes, sum(time_ns) AS time_ns
+  FROM sized GROUP BY layer, kind, class HAVING sum(calls) > 0 ORDER BY layer_rank(layer), kind, class;
 
 -- Of the reads, and of the writes, of a file in system calls: how many begin behind the last byte of the one before by the same
 -- process (sequential), and right behind it (consecutive). As Darshan counts: the last byte of what was never touched is its first one.

@@ -29,7 +29,7 @@ fn exported(dir: &Path, to: &str, work: &Path) -> PathBuf {
 
 /// What a script says of an export, in the directory of its dataset.
 fn checked(script: &str, dir: &Path, export: &Path) -> String {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common").join(script);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/readers").join(script);
     let out = Command::new(sql::python()).arg(script).arg(export).current_dir(dir).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8(out.stdout).unwrap()

@@ -43,7 +43,7 @@ pub fn compare_now(dir: &Path) {
     report::run(dir, true, &mut json).unwrap();
     let report = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(report.path(), json).unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/compare.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/readers/compare.py");
     let error = hist::error::<{ hist::REPORT_BITS }>().to_string();
     let out = Command::new(python()).arg(script).arg(report.path()).arg(error).current_dir(dir).output().unwrap();
     let (output, erred) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
@@ -76,7 +76,7 @@ pub fn query(dir: &Path, sql: &str) -> Vec<Value> {
 pub fn queries(dir: &Path, all: &[String]) -> Vec<Vec<Value>> {
     let asked = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(asked.path(), serde_json::to_vec(all).unwrap()).unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/query.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/readers/query.py");
     let out = Command::new(python()).arg(script).arg(asked.path()).current_dir(dir).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     serde_json::from_slice(last_line(&out.stdout)).unwrap()

@@ -21,7 +21,7 @@ fn written(work: &Path) -> Vec<PathBuf> {
 
 /// Plain joins find the files, and the same as the views.
 fn plain(dataset: &Path, files: &[PathBuf]) {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/plain.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/readers/plain.py");
     let out = Command::new(sql::python()).arg(script).arg(dataset).args(files).output().unwrap();
     let (output, erred) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     assert!(out.status.success(), "{}: {output}{erred}", dataset.display());

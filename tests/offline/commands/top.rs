@@ -124,7 +124,7 @@ fn lines_for_people_name_stragglers_and_reasons() {
 
 /// Samples of pages as the parsers of `prometheus_client` read them.
 fn read_by_prometheus(pages: &Value) -> Value {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/common/exposition.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/common/readers/exposition.py");
     let mut child = process::Command::new(python())
         .arg(script)
         .stdin(process::Stdio::piped())

@@ -92,7 +92,7 @@ fn each_node_is_a_dataset_like_a_recorded_one() {
 /// What the program in Python notes of one engine.
 fn asked(engine: &str, tree: &Path, views: &str) -> PathBuf {
     let note = tree.with_extension(engine);
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/scale.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/readers/scale.py");
     let views = JOB.directory(tree, 0).join(views);
     // Those that were rewritten for many nodes; all views are compared on small datasets.
     let only = "v_layers,v_files,v_clocks,v_ranks";
@@ -129,7 +129,7 @@ fn both_engines_and_the_report_have_the_calls_that_were_made() {
     }
 
     let notes = [asked("duckdb", &tree, "views.sql"), asked("spark", &tree, "views-spark.sql")];
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/scale.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/readers/scale.py");
     let out = Command::new(python()).arg(script).arg("compare").args(&notes).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
     assert!(String::from_utf8_lossy(&out.stdout).starts_with("8 answers compared, 0 figures differ"), "{out:?}");

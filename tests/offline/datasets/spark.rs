@@ -14,7 +14,7 @@ use iotrace_bpf::rows::{Metric, Row, Span};
 use iotrace_bpf::vocabulary::{Kind, Layer};
 
 fn common(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/readers").join(name)
 }
 
 fn written(path: &Path, host: &str, rows: Vec<Row>) {
@@ -154,6 +154,6 @@ fn the_views_for_spark_are_made_from_those_for_duckdb() {
     let out = Command::new(sql::python()).arg(common("spark_views.py")).arg(views).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let made = String::from_utf8(out.stdout).unwrap();
-    let again = "run tests/common/spark_views.py src/export/views.sql > src/export/views-spark.sql";
+    let again = "run tests/common/readers/spark_views.py src/export/views.sql > src/export/views-spark.sql";
     assert!(made == VIEWS_SPARK, "views.sql has changed: {again}");
 }

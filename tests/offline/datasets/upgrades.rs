@@ -222,7 +222,7 @@ fn every_other_reader_takes_a_dataset_of_an_earlier_version() {
     assert_eq!(json(&["report", "--json", &to("tree")])["layers"], before["layers"]);
     program(&["export", path, "--to", "perfetto", "-o", &to("trace.pftrace")]);
     // It compares the rows of both.
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/perfetto_trace.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/readers/perfetto_trace.py");
     let out = Command::new(sql::python()).arg(script).args([path, &to("trace.pftrace")]).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     program(&["export", path, "--to", "text", "-o", &to("text")]);

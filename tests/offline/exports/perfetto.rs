@@ -26,7 +26,7 @@ fn check(dir: &Path, compared: bool) -> Vec<String> {
     let out = export.arg("export").arg(dir).args(["--to", "perfetto", "-o"]).arg(&trace).output().unwrap();
     let stderr = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success() && !stderr.contains("panicked"), "{stderr}");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/perfetto_trace.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/readers/perfetto_trace.py");
     let dataset = if compared { dir } else { Path::new("-") };
     let out = Command::new(sql::python()).arg(script).arg(dataset).arg(&trace).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));

@@ -161,7 +161,7 @@ impl Scale<'_> {
 
     fn python(&self) -> Command {
         let mut command = Command::new(self.tree.target.join("venv/bin/python"));
-        command.arg("tests/common/scale.py");
+        command.arg("tests/common/readers/scale.py");
         command
     }
 

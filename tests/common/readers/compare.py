@@ -276,6 +276,12 @@ our_sizes = {key: row for key, row in index(report["sizes"], "layer", "kind").it
 for key in keys("sizes", our_sizes, sql_sizes):
     for figure in ("calls", "sizes"):
         same(f"sizes {key} {figure}", our_sizes[key][figure], sql_sizes[key][figure])
+ends = [100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30, None]
+viewed = {key: [0] * len(ends) for key in our_sizes}
+for row in rows("FROM v_sizes"):
+    viewed.setdefault((row["layer"], row["kind"]), [0] * len(ends))[ends.index(row["at_most"])] += row["calls"]
+for key in keys("v_sizes", our_sizes, viewed):
+    same(f"v_sizes {key}", our_sizes[key]["sizes"], viewed[key])
 
 # Devices. Of requests that were summed up SQL has other rows.
 if not aggregate:

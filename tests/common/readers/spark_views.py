@@ -9,7 +9,7 @@ import sqlglot
 from sqlglot import exp
 
 HEAD = """-- Questions about a trace, as Spark SQL views over its Parquet tables: those of views.sql, which explains them. Made from it by
--- tests/common/spark_views.py. In Python (pip install pyspark, 4.1 or newer), DIR being a dataset, or a directory that those of
+-- tests/common/readers/spark_views.py. In Python (pip install pyspark, 4.1 or newer), DIR being a dataset, or a directory that those of
 -- several nodes are in, on any file system that Spark reads, and VIEWS a copy of this file:
 --
 --   spark.conf.set("iotrace.dir", DIR)
