@@ -1,5 +1,9 @@
 //! Sees what a program's I/O really does, through every layer at once.
 
+// First, for its macro.
+#[macro_use]
+pub mod vocabulary;
+
 pub mod analysis;
 pub mod baseline;
 pub mod batch;
@@ -40,7 +44,6 @@ pub mod tui;
 pub mod tune;
 pub mod units;
 pub mod usage;
-pub mod vocabulary;
 pub mod whatif;
 
 /// Maps whose keys are numbers of ours or of the kernel, or names of the catalog: no program can make them collide.

@@ -6,34 +6,6 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, ensure};
 
-/// A level of the I/O stack, ordered from the application down to the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Layer {
-    /// Phases and user probes.
-    App,
-    /// NetCDF-C (`nc_*`).
-    Netcdf,
-    /// `PnetCDF` (`ncmpi_*`).
-    Pnetcdf,
-    /// HDF5 (`H5*`).
-    Hdf5,
-    /// MPI-IO (`MPI_File_*`).
-    Mpiio,
-    /// MPI communication inside I/O calls.
-    Mpi,
-    /// C standard I/O.
-    Stdio,
-    /// System calls.
-    Syscall,
-    /// The kernel's virtual file system.
-    Vfs,
-    /// A file system's own functions.
-    Fs,
-    /// Block requests.
-    Block,
-}
-
 /// Where the calls of a layer are made; what can be traced, and how, follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
@@ -49,20 +21,48 @@ enum Origin {
     InsideKernel,
 }
 
-/// The layers, top to bottom: the position is the wire number, the name the one on the command line and in every table.
-const TABLE: [(Layer, &str, Origin); 11] = [
-    (Layer::App, "app", Origin::Program),
-    (Layer::Netcdf, "netcdf", Origin::IoLibrary),
-    (Layer::Pnetcdf, "pnetcdf", Origin::IoLibrary),
-    (Layer::Hdf5, "hdf5", Origin::IoLibrary),
-    (Layer::Mpiio, "mpiio", Origin::IoLibrary),
-    (Layer::Mpi, "mpi", Origin::Library),
-    (Layer::Stdio, "stdio", Origin::Library),
-    (Layer::Syscall, "syscall", Origin::Kernel),
-    (Layer::Vfs, "vfs", Origin::InsideKernel),
-    (Layer::Fs, "fs", Origin::InsideKernel),
-    (Layer::Block, "block", Origin::Kernel),
-];
+/// Passes the layers, top to bottom, to a macro: the position is the wire number. Name on the command line and in every table,
+/// origin, and the number on the kernel side.
+macro_rules! layers {
+    ($to:ident) => {
+        $to! {
+            /// Phases and user probes.
+            App "app" Program IOT_LAYER_APP,
+            /// NetCDF-C (`nc_*`).
+            Netcdf "netcdf" IoLibrary IOT_LAYER_NETCDF,
+            /// `PnetCDF` (`ncmpi_*`).
+            Pnetcdf "pnetcdf" IoLibrary IOT_LAYER_PNETCDF,
+            /// HDF5 (`H5*`).
+            Hdf5 "hdf5" IoLibrary IOT_LAYER_HDF5,
+            /// MPI-IO (`MPI_File_*`).
+            Mpiio "mpiio" IoLibrary IOT_LAYER_MPIIO,
+            /// MPI communication inside I/O calls.
+            Mpi "mpi" Library IOT_LAYER_MPI,
+            /// C standard I/O.
+            Stdio "stdio" Library IOT_LAYER_STDIO,
+            /// System calls.
+            Syscall "syscall" Kernel IOT_LAYER_SYSCALL,
+            /// The kernel's virtual file system.
+            Vfs "vfs" InsideKernel IOT_LAYER_VFS,
+            /// A file system's own functions.
+            Fs "fs" InsideKernel IOT_LAYER_FS,
+            /// Block requests.
+            Block "block" Kernel IOT_LAYER_BLOCK,
+        }
+    };
+}
+
+macro_rules! define {
+    ($($(#[$about:meta])* $layer:ident $name:literal $origin:ident $number:ident,)*) => {
+        /// A level of the I/O stack, ordered from the application down to the device.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Layer { $($(#[$about])* $layer,)* }
+
+        const TABLE: &[(Layer, &str, Origin)] = &[$((Layer::$layer, $name, Origin::$origin),)*];
+    };
+}
+layers!(define);
 
 /// All layers, top to bottom; the index of a layer here is its wire number.
 pub const LAYERS: [Layer; TABLE.len()] = {

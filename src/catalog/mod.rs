@@ -6,7 +6,6 @@
 mod array;
 mod def;
 mod effect;
-mod family;
 pub mod kernel;
 pub mod libraries;
 pub mod library;
@@ -23,9 +22,9 @@ pub mod variables;
 pub use array::{
     Array, Count, Deref, JOB_LIST, JOB_READ, JOB_SYNC, JOB_WRITE, OMPIO_OPENED, OPENED_BY, ROMIO_OPENED, Status, When,
 };
-pub use family::{Family, Version};
 pub use kernel::number::Layout;
 pub use kernel::syscall::COPIES;
+pub use libraries::{Family, Version};
 pub use library::{Catalog, Library};
 pub use phase::{Lines, Phase};
 pub use recorded::{Argument, Async, Hints};

@@ -11,29 +11,19 @@ use crate::hist::TABLE_BITS;
 use crate::skel::types::{iot_class, iot_fault_row, iot_layer, iot_limit, iot_sysno_entry, iot_text_kind};
 use crate::vocabulary::{LAYERS, Layer};
 
-/// The number of a layer on the kernel side: one more in either enum does not compile.
-const fn layer(layer: Layer) -> iot_layer {
-    match layer {
-        Layer::App => iot_layer::IOT_LAYER_APP,
-        Layer::Netcdf => iot_layer::IOT_LAYER_NETCDF,
-        Layer::Pnetcdf => iot_layer::IOT_LAYER_PNETCDF,
-        Layer::Hdf5 => iot_layer::IOT_LAYER_HDF5,
-        Layer::Mpiio => iot_layer::IOT_LAYER_MPIIO,
-        Layer::Mpi => iot_layer::IOT_LAYER_MPI,
-        Layer::Stdio => iot_layer::IOT_LAYER_STDIO,
-        Layer::Syscall => iot_layer::IOT_LAYER_SYSCALL,
-        Layer::Vfs => iot_layer::IOT_LAYER_VFS,
-        Layer::Fs => iot_layer::IOT_LAYER_FS,
-        Layer::Block => iot_layer::IOT_LAYER_BLOCK,
-    }
+macro_rules! numbers {
+    ($($(#[$about:meta])* $layer:ident $name:literal $origin:ident $number:ident,)*) => {
+        $(assert!(Layer::$layer as u32 == iot_layer::$number.0, "a layer and its number");)*
+    };
 }
 
 const _: () = {
+    layers!(numbers);
     assert!(LAYERS.len() == iot_layer::IOT_LAYER_COUNT.0 as usize, "layers");
     assert!(LAYERS.len() <= iot_limit::IOT_LAYERS.0 as usize, "room for layers");
     let mut i = 0;
     while i < LAYERS.len() {
-        assert!(LAYERS[i] as usize == i && layer(LAYERS[i]).0 as usize == i, "a layer and its number");
+        assert!(LAYERS[i] as usize == i, "the order of layers");
         let (first, last) = (iot_layer::IOT_LAYER_FIRST_IO_LIBRARY.0, iot_layer::IOT_LAYER_LAST_IO_LIBRARY.0);
         let is_in = first as usize <= i && i <= last as usize;
         assert!(LAYERS[i].is_io_library() == is_in, "the I/O libraries");

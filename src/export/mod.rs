@@ -30,7 +30,7 @@ pub fn holds_datasets(path: &std::path::Path) -> bool {
 /// `DuckDB` views over a dataset, written next to its tables as `views.sql`.
 pub const VIEWS: &str = include_str!("views.sql");
 
-/// The same for Spark, `views-spark.sql`: made from them by `tests/common/spark_views.py`.
+/// The same for Spark, `views-spark.sql`: made from them by `tests/common/readers/spark_views.py`.
 pub const VIEWS_SPARK: &str = include_str!("views-spark.sql");
 
 /// Whether output failed because its reader closed it: it has seen enough, and that is no failure.
@@ -41,14 +41,6 @@ pub fn reader_left(e: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vocabulary::LAYERS;
-
-    #[test]
-    fn the_views_order_layers_as_the_program_does() {
-        let names: Vec<String> = LAYERS.iter().map(|layer| format!("'{layer}'")).collect();
-        let list = format!("list_position(\n  [{}], layer)", names.join(", "));
-        assert!(VIEWS.contains(&list), "views.sql, layer_rank: {list}");
-    }
 
     #[test]
     fn the_views_name_errors_as_the_program_does() {

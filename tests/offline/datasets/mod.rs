@@ -2,6 +2,7 @@
 
 mod damage;
 mod dataset;
+mod lists;
 mod metrics_doc;
 mod monitoring;
 pub mod sample;

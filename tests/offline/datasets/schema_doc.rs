@@ -7,7 +7,6 @@ use iotrace_bpf::rows::{
     Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric,
     Mount, Object, Process, Rollup, Rpc, Span, Stack, Thread,
 };
-use iotrace_bpf::vocabulary::LAYERS;
 
 /// One column: name, type, whether it may be null, encoding.
 type Line = [String; 4];
@@ -147,12 +146,4 @@ fn every_view_is_named() {
     assert!(named.len() > 30);
     let missing: Vec<_> = named.iter().filter(|name| !text.contains(&format!("\n| `{name}` |"))).collect();
     assert_eq!(missing, [] as [&&str; 0]);
-}
-
-#[test]
-fn the_glossary_has_the_layers_in_their_order() {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/glossary.md")).unwrap();
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let layers = LAYERS.map(|layer| format!("`{layer}`")).join(", ");
-    assert!(text.contains(&format!("From top to bottom: {layers}.")), "docs/glossary.md lacks: {layers}");
 }
