@@ -45,7 +45,11 @@ struct Cli {
 #[derive(Subcommand)]
 enum Task {
     /// Install the system packages that are missing (as root, with apt-get), or list them
-    Setup,
+    Setup {
+        /// Also those of the virtual machines, and the Python packages of the tests
+        #[arg(long)]
+        all: bool,
+    },
     /// Build the tracer and trace a small parallel HDF5 program with it
     Demo,
     /// Run every test; the live ones need root
@@ -130,8 +134,12 @@ fn run(task: Task) -> Result<()> {
     let tree = Tree { root: root.to_path_buf(), target };
     env::set_current_dir(&tree.root).with_context(|| format!("cannot enter {}", tree.root.display()))?;
     match task {
-        Task::Setup => {
-            setup::packages(setup::PACKAGES)?;
+        Task::Setup { all } => {
+            if all {
+                setup::all(&tree)?
+            } else {
+                setup::packages(setup::PACKAGES)?
+            }
             println!("Nothing is missing.");
             Ok(())
         }

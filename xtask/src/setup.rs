@@ -1,10 +1,11 @@
 //! What the project needs from the system: the one list of packages, and installing those that are missing.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
+use std::thread;
 
-use crate::shell;
+use crate::{Tree, shell, venv, vm};
 
 /// How one sees that a package is installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +68,7 @@ pub const PACKAGES: &[Package] = &[
     package("dwz", "dwz", Sign::Program("dwz"), "the tests read debug information that it has shared"),
     package("fio", "fio", Sign::Program("fio"), "the tests compare with its own counts"),
     package("strace", "strace", Sign::Program("strace"), "the tests compare with it"),
-    package("python3-venv", "python3", Sign::Python("ensurepip"), "runs DuckDB and pandas in the tests"),
+    VENV,
     package("default-jre-headless", "java-21-openjdk-headless", Sign::Program("java"), "runs Spark in the tests"),
     package("e2fsprogs", "e2fsprogs", Sign::Program("mkfs.ext4"), "the tests of the block layer make a file system"),
     package("xfsprogs", "xfsprogs", Sign::Program("mkfs.xfs"), "the tests of write-back make a file system"),
@@ -125,6 +126,26 @@ const PERF: Package = package("linux-perf", "perf", Sign::Program("perf"), "is c
 
 /// Needed only to regenerate `vmlinux.h`, and by the benchmark.
 pub const BPFTOOL: Package = package("bpftool", "bpftool", Sign::Program("bpftool"), "prints the kernel's types");
+
+/// What makes `python3 -m venv` work.
+const VENV: Package =
+    package("python3-venv", "python3", Sign::Python("ensurepip"), "runs DuckDB and pandas in the tests");
+
+/// All packages, and the Python packages of the tests: beside each other where Python can have environments already, for
+/// one CPU is busy with Spark's archives for minutes.
+pub fn all(tree: &Tree) -> Result<()> {
+    let wanted = [PACKAGES, vm::PACKAGES].concat();
+    if !is_there(VENV.sign) {
+        packages(&wanted)?;
+    }
+    let early = thread::scope(|scope| {
+        let python = scope.spawn(|| venv::make(tree));
+        packages(&wanted)?;
+        python.join().map_err(|_| anyhow!("a thread of xtask panicked"))
+    })?;
+    // One of them may need a compiler that was not there yet.
+    early.or_else(|_| venv::make(tree))
+}
 
 /// Installs those of `packages` that are missing; without the right or the means, fails and names the remedy.
 pub fn packages(packages: &[Package]) -> Result<()> {

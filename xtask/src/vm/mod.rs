@@ -21,7 +21,7 @@ pub use suite::{ALONE, BESIDE};
 use suite::{Built, ConsoleLine, Patience, Verdict};
 
 /// What this needs besides the packages of `cargo xtask setup`.
-const PACKAGES: &[Package] = &[
+pub const PACKAGES: &[Package] = &[
     package("qemu-system-x86", "qemu-system-x86", Sign::Program("qemu-system-x86_64"), "runs the kernels"),
     package("busybox-static", "busybox", Sign::Program("busybox"), "the first programs in them"),
     package("kmod", "kmod", Sign::Program("modprobe"), "finds their modules"),
