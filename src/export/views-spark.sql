@@ -2514,48 +2514,42 @@ ORDER BY
   op NULLS LAST;
 
 CREATE OR REPLACE TEMPORARY VIEW v_metadata AS
-WITH calls AS (
-  SELECT
-    *
-  FROM v_calls
-  WHERE
-    layer = 'syscall' AND layer_top
-), totals AS (
+WITH ops AS (
   SELECT
     host,
     command,
-    SUM(net_ns) AS all_ns
-  FROM calls
+    kind,
+    op,
+    COUNT(*) AS calls,
+    COUNT(*) FILTER(WHERE
+      errno <> 0) AS errors,
+    COUNT(DISTINCT path) FILTER(WHERE
+      NOT kind IN ('read', 'write')) AS files,
+    SUM(net_ns) AS time_ns
+  FROM v_calls
+  WHERE
+    layer = 'syscall' AND layer_top
   GROUP BY
     host,
-    command
+    command,
+    kind,
+    op
+), shares AS (
+  SELECT
+    *,
+    time_ns / CAST(NULLIF(SUM(time_ns) OVER (PARTITION BY host, command), 0) AS DOUBLE) AS share
+  FROM ops
 )
 SELECT
-  c.host,
-  c.command,
-  c.kind,
-  c.op,
-  COUNT(*) AS calls,
-  COUNT(*) FILTER(WHERE
-    c.errno <> 0) AS errors,
-  COUNT(DISTINCT c.path) AS files,
-  SUM(c.net_ns) AS time_ns,
-  SUM(c.net_ns) / CAST(NULLIF(ANY_VALUE(t.all_ns) IGNORE NULLS, 0) AS DOUBLE) AS share
-FROM calls AS c
-JOIN totals AS t
-  ON t.host IS NOT DISTINCT FROM c.host AND t.command IS NOT DISTINCT FROM c.command
+  *
+FROM shares
 WHERE
-  NOT c.kind IN ('read', 'write')
-GROUP BY
-  c.host,
-  c.command,
-  c.kind,
-  c.op
+  NOT kind IN ('read', 'write')
 ORDER BY
   time_ns DESC,
-  c.host NULLS LAST,
-  c.command NULLS LAST,
-  c.op NULLS LAST;
+  host NULLS LAST,
+  command NULLS LAST,
+  op NULLS LAST;
 
 CREATE OR REPLACE TEMPORARY VIEW v_page_cache AS
 SELECT

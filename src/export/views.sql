@@ -736,12 +736,13 @@ CREATE OR REPLACE VIEW v_small_io AS
 
 -- System calls that move no data: by program and function, and what part of the time of all its system calls they take.
 CREATE OR REPLACE VIEW v_metadata AS
-  WITH calls AS (SELECT * FROM v_calls WHERE layer = 'syscall' AND layer_top),
-       totals AS (SELECT host, command, sum(net_ns) AS all_ns FROM calls GROUP BY host, command)
-  SELECT c.host, c.command, c.kind, c.op, count(*) AS calls, count(*) FILTER (c.errno <> 0) AS errors,
-         count(DISTINCT c.path) AS files, sum(c.net_ns) AS time_ns, sum(c.net_ns) / nullif(any_value(t.all_ns), 0)::DOUBLE AS share
-  FROM calls c JOIN totals t ON t.host IS NOT DISTINCT FROM c.host AND t.command IS NOT DISTINCT FROM c.command
-  WHERE c.kind NOT IN ('read', 'write') GROUP BY c.host, c.command, c.kind, c.op ORDER BY time_ns DESC, c.host, c.command, c.op;
+  WITH ops AS (
+    SELECT host, command, kind, op, count(*) AS calls, count(*) FILTER (errno <> 0) AS errors,
+           count(DISTINCT path) FILTER (kind NOT IN ('read', 'write')) AS files, sum(net_ns) AS time_ns
+    FROM v_calls WHERE layer = 'syscall' AND layer_top GROUP BY host, command, kind, op),
+  shares AS (
+    SELECT *, time_ns / nullif(sum(time_ns) OVER (PARTITION BY host, command), 0)::DOUBLE AS share FROM ops)
+  SELECT * FROM shares WHERE kind NOT IN ('read', 'write') ORDER BY time_ns DESC, host, command, op;
 
 -- What reads found in the page cache, file by file; and how long writes waited because too much was dirty.
 CREATE OR REPLACE VIEW v_page_cache AS
