@@ -135,11 +135,8 @@ fn run(task: Task) -> Result<()> {
     env::set_current_dir(&tree.root).with_context(|| format!("cannot enter {}", tree.root.display()))?;
     match task {
         Task::Setup { all } => {
-            if all {
-                setup::all(&tree)?
-            } else {
-                setup::packages(setup::PACKAGES)?
-            }
+            let made = if all { setup::all(&tree) } else { setup::packages(setup::PACKAGES) };
+            made?;
             println!("Nothing is missing.");
             Ok(())
         }
