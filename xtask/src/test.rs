@@ -14,9 +14,6 @@ use crate::{Tree, fuzz, kept, setup, shell, speedscope, venv};
 /// Names the file in which live tests note how each layer was probed (tests/common/live.rs).
 const NOTES: &str = "IOTRACE_TEST_TIERS";
 
-/// The package of the library. Its unit tests are a second library, which would take five minutes of a CPU to optimise.
-const LIBRARY: &str = "iotrace-bpf-lib";
-
 /// How long machines may take to boot, before tests run beside them.
 const BOOT: Duration = Duration::from_mins(3);
 
@@ -55,21 +52,16 @@ pub fn run(tree: &Tree, no_live: bool, machines: bool, args: &[String]) -> Resul
 }
 
 /// `.config/nextest.toml` keeps live tests from running beside each other. Their datasets are compared with SQL meanwhile.
-/// Without `args`, which may name any test, those of the library are built and run by themselves.
 fn nextest(tree: &Tree, no_live: bool, machines: bool, args: &[String], notes: &Path) -> Result<()> {
-    let unit_tests = if args.is_empty() { shell::run(&mut library_tests()) } else { Ok(()) };
     let command = |profile: &str| {
         let mut command = Command::new("cargo");
         command.args(["nextest", "run", "--workspace", "--exclude", fuzz::PACKAGE]);
-        if args.is_empty() {
-            command.args(["--exclude", LIBRARY]);
-        }
-        command.args(["--lib", "--bins", "--tests", "--profile", profile]).env(NOTES, notes);
+        command.args(["--lib", "--bins", "--tests"]);
+        command.args(["--profile", profile]).env(NOTES, notes);
         command
     };
     if no_live {
-        let others = shell::run(command("default").args(["--filterset", "not binary(live)"]).args(args));
-        return all([unit_tests, others]);
+        return shell::run(command("default").args(["--filterset", "not binary(live)"]).args(args));
     }
     let dir = tree.target.join("kept");
     if dir.exists() {
@@ -79,25 +71,10 @@ fn nextest(tree: &Tree, no_live: bool, machines: bool, args: &[String], notes: &
     let tests = |profile: &str| shell::run(command(profile).env(kept::LATER, &dir).args(args));
     let run = || if machines { beside_machines(tree, tests) } else { tests("default") };
     let (result, differences) = kept::beside(&kept::program()?, &dir, run)?;
-    let compared = if differences.is_empty() {
-        Ok(())
-    } else {
-        Err(anyhow!("datasets of live tests differ from SQL:\n{}", differences.join("\n")))
-    };
-    all([unit_tests, result, compared])
-}
-
-fn library_tests() -> Command {
-    let mut command = Command::new("cargo");
-    command.args(["nextest", "run", "--package", LIBRARY, "--lib"]);
-    command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
-    command
-}
-
-/// What went wrong in any of them.
-fn all<const N: usize>(results: [Result<()>; N]) -> Result<()> {
-    let errors: Vec<String> = results.into_iter().filter_map(|r| Some(format!("{:#}", r.err()?))).collect();
-    if errors.is_empty() { Ok(()) } else { bail!("{}", errors.join("\n")) }
+    if !differences.is_empty() {
+        bail!("datasets of live tests differ from SQL:\n{}", differences.join("\n"));
+    }
+    result
 }
 
 /// Runs the tests of profile `beside` while there are machines, and then those of profile `alone`.
@@ -115,7 +92,9 @@ fn beside_machines(tree: &Tree, tests: impl Fn(&str) -> Result<()>) -> Result<()
         let beside = tests("beside");
         (beside, running.join().map_err(|_| anyhow!("a thread of xtask panicked")))
     });
-    all([beside, tests("alone"), ended.and_then(|machines| machines.report())])
+    let results = [beside, tests("alone"), ended.and_then(|machines| machines.report())];
+    let errors: Vec<String> = results.into_iter().filter_map(|r| Some(format!("{:#}", r.err()?))).collect();
+    if errors.is_empty() { Ok(()) } else { bail!("{}", errors.join("\n")) }
 }
 
 /// Two runs, because only one of them may use threads.
