@@ -32,9 +32,16 @@ pub use crate::tui::terminal::input::Key;
 pub use crate::tui::theme::{Palette, Theme};
 pub use crate::tui::times::{Last, Times};
 use anyhow::{Context as _, Result};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 /// Frames come at most this often.
 const FRAME: Duration = Duration::from_millis(100);
+
+/// What ends a dashboard of a recorded trace, or of servers.
+const ENDING: [i32; 3] = [SIGTERM, SIGINT, SIGHUP];
+/// How long such a dashboard may take to end by itself.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What the dashboard begins with, and when it is to end.
 #[derive(Debug, Clone)]
@@ -50,16 +57,30 @@ pub fn wanted() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// A flag that SIGTERM, SIGINT and SIGHUP set.
+/// A flag that SIGTERM, SIGINT and SIGHUP set. A dashboard that does not end by it is ended: crossterm reads for ever from
+/// a terminal that goes just when it begins to read, and comes back to nothing.
 ///
 /// # Errors
 /// When the signals cannot be handled.
 pub fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP] {
+    for signal in ENDING {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("handling signals")?;
     }
+    after_signal(PATIENCE, |signal| std::process::exit(128 + signal))?;
     Ok(stop)
+}
+
+/// Runs `end` so long after the first signal, on a thread of its own.
+fn after_signal(wait: Duration, end: impl FnOnce(i32) + Send + 'static) -> Result<()> {
+    let mut signals = Signals::new(ENDING).context("handling signals")?;
+    let watch = move || {
+        if let Some(signal) = signals.forever().next() {
+            std::thread::sleep(wait);
+            end(signal);
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(watch).context("thread for signals").map(drop)
 }
 
 /// Shows the dashboard until the user leaves it, `stop` is set or the terminal is gone.
@@ -127,4 +148,18 @@ fn keep(settings: &Result<Settings>, text: &str) -> Result<String, String> {
     let settings = settings.as_ref().map_err(|e| format!("{e:#}"))?;
     settings.save(text).map_err(|e| format!("{e:#}"))?;
     Ok(format!("the layout is kept in {}", settings.path().display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_end_by_a_signal_is_ended_after_a_while() {
+        let (send, ended) = std::sync::mpsc::channel();
+        after_signal(Duration::from_millis(20), move |signal| send.send(signal).unwrap()).unwrap();
+        assert!(ended.recv_timeout(Duration::from_millis(200)).is_err(), "without a signal it goes on");
+        signal_hook::low_level::raise(SIGHUP).unwrap();
+        assert_eq!(ended.recv(), Ok(SIGHUP));
+    }
 }
