@@ -23,7 +23,6 @@ const _: () = {
     assert!(LAYERS.len() <= iot_limit::IOT_LAYERS.0 as usize, "room for layers");
     let mut i = 0;
     while i < LAYERS.len() {
-        assert!(LAYERS[i] as usize == i, "the order of layers");
         let (first, last) = (iot_layer::IOT_LAYER_FIRST_IO_LIBRARY.0, iot_layer::IOT_LAYER_LAST_IO_LIBRARY.0);
         let is_in = first as usize <= i && i <= last as usize;
         assert!(LAYERS[i].is_io_library() == is_in, "the I/O libraries");

@@ -67,7 +67,11 @@ pub fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     for signal in ENDING {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("handling signals")?;
     }
-    after_signal(PATIENCE, |signal| std::process::exit(128 + signal))?;
+    after_signal(PATIENCE, |signal| {
+        // It may be there, and the dashboard only busy.
+        terminal::give_back();
+        std::process::exit(128 + signal)
+    })?;
     Ok(stop)
 }
 

@@ -157,7 +157,7 @@ fn readable(within: Duration) -> Result<()> {
 }
 
 /// As the terminal was; does nothing where it has been given back.
-fn give_back() {
+pub(super) fn give_back() {
     if !is_raw_mode_enabled().unwrap_or(false) {
         return;
     }
