@@ -70,7 +70,7 @@ pub fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     after_signal(PATIENCE, |signal| {
         // It may be there, and the dashboard only busy.
         terminal::give_back();
-        std::process::exit(128 + signal)
+        std::process::exit(128 + signal);
     })?;
     Ok(stop)
 }
