@@ -205,10 +205,7 @@ os.kill(tracer, signal.SIGCONT)
     // Not whatever is called so: some are scripts that start forty processes, more than such rings have room for.
     let python = ways::python();
     let command = [python.to_str().unwrap(), "-c", PROGRAM, from.to_str().unwrap(), &COUNT.to_string()];
-    // Nor may it look for its libraries in the ten directories that cargo names: that is a burst of failed opens.
-    let mut tracer = live::tracer();
-    tracer.env_remove("LD_LIBRARY_PATH");
-    let traced = live::trace_by(tracer, work.path(), &["--ring-size", "1M", "--layers", "syscall"], &command);
+    let traced = live::trace(work.path(), &["--ring-size", "1M", "--layers", "syscall"], &command);
     let data = traced.data();
     let recorded = data.calls("pread64").filter(|s| data.path(s) == Some(&from)).count() as i64;
     let lost: i64 = data.losses.iter().map(|l| l.count).sum();

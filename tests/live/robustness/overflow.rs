@@ -119,7 +119,10 @@ fn system_calls_that_miss_the_page_cache() {
     let (work, made, data) = flooded("syscall", "pread", COUNT / 2, 1);
     let lost = lost(&data, &[Layer::Syscall]);
     let file = work.path().join("file");
-    adds_up(&data, "pread64", lost[0], made, Some(&file));
+    // Once when the file is made, and before each flood; the rings may still be full at the second one.
+    let advices = 3 - data.calls("fadvise64").filter(|s| data.path(s) == Some(&file)).count() as i64;
+    assert!((0..=1).contains(&advices), "{advices} calls of fadvise64 lost");
+    adds_up(&data, "pread64", lost[0] - advices, made, Some(&file));
     // What goes before a call is lost with it.
     let mut reads = data.calls("pread64").filter(|s| data.path(s) == Some(&file));
     assert_eq!(reads.find(|s| s.miss_bytes != Some(4096)), None);
