@@ -61,7 +61,7 @@ fn compress(object: &Path) -> Result<()> {
     Ok(std::fs::write(object.with_extension("o.zst"), compressed)?)
 }
 
-/// What the library is compiled with: a skeleton that takes its object from there (`src/objects.rs`), and that is the same
+/// What the library is compiled with: a skeleton that takes its object from there (`src/base/objects.rs`), and that is the same
 /// whatever clang compiled it. The kernel's types differ by what a clang keeps of them, and so do maps of constants.
 fn declared(skeleton: &str, name: &str) -> Result<String> {
     let ours = skeleton.lines().filter(|line| !OTHERS.iter().any(|other| line.contains(other)));
@@ -72,7 +72,8 @@ fn declared(skeleton: &str, name: &str) -> Result<String> {
         Some((maps, types, skeletons))
     });
     let (maps, types, skeletons) = parts.context("libbpf-cargo writes skeletons in another form")?;
-    let data = format!("static DATA: std::sync::LazyLock<Vec<u8>> = std::sync::LazyLock::new(crate::objects::{name});");
+    let data =
+        format!("static DATA: std::sync::LazyLock<Vec<u8>> = std::sync::LazyLock::new(crate::base::objects::{name});");
     Ok(format!("{data}\n{maps}pub mod types {{\n{}\n}}\npub struct Open{skeletons}", own_types(types)))
 }
 

@@ -1,10 +1,10 @@
 //! `--batch`: what the overview shows, as lines or as one JSON object per tick, for scripts and logs.
 
+use crate::base::text::{self, Column, Set, bytes, escape, percent, table, time};
 use crate::node::Recent;
 use crate::node::figures::{LEVELS, TOTALS};
 use crate::summary::filter::Filter;
 use crate::summary::view::{Focus, Percentiles, Snapshot, Source, Sums};
-use crate::text::{self, Column, Set, bytes, escape, percent, table, time};
 use crate::vocabulary::Layer;
 use anyhow::Result;
 use serde_json::{Value, json};

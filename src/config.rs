@@ -2,9 +2,9 @@
 //!
 //! The file is untrusted text: nothing in it may do more than make an error, which names file, line and key.
 
+use crate::base::usage::hint;
 use crate::cli::Cli;
 use crate::cli::trigger::Trigger;
-use crate::usage::hint;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _, Parser as _};

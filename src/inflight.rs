@@ -1,6 +1,6 @@
 //! What has entered and not returned: plain values, and the text of a dump.
 
-use crate::text::{escape, time};
+use crate::base::text::{escape, time};
 use crate::vocabulary::{Kind, Layer};
 
 /// What is open at one moment, the oldest first.

@@ -5,6 +5,7 @@
 pub mod vocabulary;
 
 pub mod analysis;
+pub mod base;
 pub mod baseline;
 pub mod batch;
 pub mod catalog;
@@ -16,15 +17,11 @@ pub mod correlate;
 pub mod doctor;
 pub mod event;
 pub mod export;
-pub mod hist;
 pub mod inflight;
 pub mod loader;
 pub mod manual;
 pub mod metrics;
 pub mod node;
-pub mod notices;
-pub mod objects;
-pub mod paths;
 pub mod probes;
 pub mod query;
 pub mod record;
@@ -36,14 +33,10 @@ pub mod runs;
 mod skel;
 pub mod sql;
 mod state;
-pub mod sudo;
 pub mod summary;
-pub mod text;
 pub mod top;
 pub mod tui;
 pub mod tune;
-pub mod units;
-pub mod usage;
 pub mod whatif;
 
 /// Maps whose keys are numbers of ours or of the kernel, or names of the catalog: no program can make them collide.

@@ -1,15 +1,15 @@
 //! The program: reads the command line, calls the library, turns the outcome into an exit status.
 
 use iotrace_bpf::analysis::findings::Config;
+use iotrace_bpf::base::objects::{self, Objects};
+use iotrace_bpf::base::text::message;
+use iotrace_bpf::base::usage::{WrongUsage, wrong};
 use iotrace_bpf::cli::{Action, Cli, help};
 use iotrace_bpf::export::formats::Wish;
 use iotrace_bpf::loader::processes::{guardian, launch};
-use iotrace_bpf::objects::{self, Objects};
 use iotrace_bpf::query::power::Table;
 use iotrace_bpf::record::job::ranks;
 use iotrace_bpf::record::{self, TOOL_FAILED};
-use iotrace_bpf::text::message;
-use iotrace_bpf::usage::{WrongUsage, wrong};
 use iotrace_bpf::{
     cli, compare, config, doctor, export, manual, probes, query, replay, replay_code, rules, runs, sql, top, tune,
     whatif,

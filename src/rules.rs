@@ -1,9 +1,9 @@
 //! `iotrace-bpf rules`: what the report looks for.
 
 use crate::analysis::findings::rules::{RULES, Rule};
+use crate::base::text::{Column, Set, escape, table};
+use crate::base::usage::{bail, hint};
 use crate::cli::RulesAction;
-use crate::text::{Column, Set, escape, table};
-use crate::usage::{bail, hint};
 use anyhow::Result;
 use std::io::Write;
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
 
+use crate::base::sudo::invoking_user;
 use crate::loader::processes::users;
-use crate::sudo::invoking_user;
 
 /// The folder of a service (systemd.exec(5), `StateDirectory=`).
 const OF_SERVICE: &str = "STATE_DIRECTORY";

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
+use crate::base::text::{self, Column, Set, bytes, escape, percent, table, time};
 use crate::cli::top::TopArgs;
 use crate::cluster::history::State;
 use crate::cluster::totals::Work;
 use crate::cluster::view::{NodeRow, RankRow, View};
 use crate::cluster::watch::Watch;
-use crate::text::{self, Column, Set, bytes, escape, percent, table, time};
 use crate::tui;
 
 /// Ticks over which `--batch` compares nodes and ranks.

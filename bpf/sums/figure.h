@@ -5,7 +5,7 @@
 
 #define IOT_SIZES	 10 /* of reads and writes, as Darshan has them */
 #define IOT_COMMON	 4
-#define IOT_BUCKETS	 252 /* src/hist.rs: 4 to a power of two */
+#define IOT_BUCKETS	 252 /* src/base/hist.rs: 4 to a power of two */
 #define IOT_BUCKET_BITS	 2
 #define IOT_TIME_BUCKETS 180 /* of them, those of what is below 2^IOT_DUR_BITS ns */
 #define IOT_TRIES	 4

@@ -8,7 +8,7 @@ use crate::HashMap;
 use crate::analysis::calls::request_failed;
 use crate::analysis::trace::losses::Quality;
 use crate::analysis::trace::source::{Hosts, IdKind, Source};
-use crate::hist::{Histogram, REPORT_BITS};
+use crate::base::hist::{Histogram, REPORT_BITS};
 use crate::rows::{Block, FileRollup};
 use crate::vocabulary::Layer;
 

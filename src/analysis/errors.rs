@@ -10,8 +10,8 @@ use crate::analysis::files;
 use crate::analysis::lookups::directory;
 use crate::analysis::trace::losses::Quality;
 use crate::analysis::trace::source::{IdKind, Source};
+use crate::base::text;
 use crate::rows::{FileRollup, Span};
-use crate::text;
 use crate::vocabulary::Layer;
 
 /// Functions, each with each of its errors and files, that are remembered.

@@ -6,7 +6,7 @@ use crate::HashMap;
 use crate::analysis::calls::{Bytes, Figures, is_estimated, is_topmost, ratio};
 use crate::analysis::moments::Moments;
 use crate::analysis::trace::losses::Quality;
-use crate::hist::{Histogram, REPORT_BITS, bucket_bounds};
+use crate::base::hist::{Histogram, REPORT_BITS, bucket_bounds};
 use crate::rows::{Block, FileRollup, Hist, Span};
 use crate::vocabulary::{Kind, LAYERS, Layer};
 

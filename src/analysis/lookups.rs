@@ -9,8 +9,8 @@ use serde::Serialize;
 use crate::HashMap;
 use crate::analysis::trace::losses::Quality;
 use crate::analysis::trace::source::{IdKind, Source};
+use crate::base::text;
 use crate::rows::Span;
-use crate::text;
 use crate::vocabulary::Layer;
 
 /// Rows in the report.

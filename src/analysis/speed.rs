@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::HashMap;
 use crate::analysis::trace::losses::Quality;
 use crate::analysis::trace::source::Source;
-use crate::hist::Histogram;
+use crate::base::hist::Histogram;
 use crate::rows::Span;
 use crate::vocabulary::{LAYERS, Layer, flag};
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::base::text::{bytes, escape, percent};
 use crate::node::figures::Figure;
 use crate::rows::Metric;
-use crate::text::{bytes, escape, percent};
 
 /// How busy one resource was.
 #[derive(Debug, Clone, PartialEq, Serialize)]

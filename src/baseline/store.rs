@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 
+use crate::base::hist::{Histogram, REPORT_BITS};
 use crate::export::as_invoking_user;
-use crate::hist::{Histogram, REPORT_BITS};
 use crate::state;
 
 /// Changes when files mean something else.

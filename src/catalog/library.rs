@@ -1,9 +1,9 @@
 //! Which libraries there are, what a file is recognised by as one of them, and the catalog of a run: built-in rows, then the user's.
 
+use crate::base::usage;
 use crate::catalog::def::row;
 use crate::catalog::phase::Phase;
 use crate::catalog::{Fails, Family, Row, rows};
-use crate::usage;
 use crate::vocabulary::{self, Kind, Layer};
 use anyhow::{Context as _, Result, bail};
 

@@ -1,11 +1,11 @@
 //! Reads catalog files: libraries and functions of the user, in TOML. Errors name the file, the line and what is allowed.
 
+use crate::base::usage::hint;
 use crate::catalog::def::row;
 use crate::catalog::library::{Catalog, Library, Pattern};
 use crate::catalog::role::{Close, Data, Does, Dup, Names, Open, OpenedIn, Reopen, Values};
 use crate::catalog::value::{position, source};
 use crate::catalog::{Fails, Family, Role, Row, Src};
-use crate::usage::hint;
 use crate::vocabulary::{self, KINDS, Kind, LAYERS, Layer, flag};
 use anyhow::{Result, anyhow, bail};
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! `--detail`: which calls are recorded one by one although they are summed up.
 
 use crate::analysis::findings::{Severity, Which};
-use crate::usage::hint;
+use crate::base::usage::hint;
 use crate::vocabulary::Layer;
 use glob::Pattern;
 use std::fmt::{self, Display};

@@ -1,9 +1,9 @@
 //! What is printed in place of an action: the guide, the short help, and how to correct a command line.
 
+use crate::base::text::escape;
+use crate::base::usage::closest;
 use crate::cli::Cli;
 use crate::cli::record::GROUPS;
-use crate::text::escape;
-use crate::usage::closest;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory as _, Error};
 

@@ -1,8 +1,8 @@
 //! `--trigger`: what asks the flight recorder for a dataset.
 
 use crate::analysis::findings::{Severity, Which};
-use crate::text;
-use crate::usage::hint;
+use crate::base::text;
+use crate::base::usage::hint;
 use crate::vocabulary::Layer;
 use nix::errno::Errno;
 use std::str::FromStr;

@@ -2,11 +2,11 @@
 
 use crate::analysis::findings::rules::RULES;
 use crate::analysis::findings::{Severity, Which};
+use crate::base::units;
+use crate::base::usage::{hint, list};
 use crate::catalog::{self, Phase};
 use crate::loader::stacks::slow::Limit;
 use crate::summary::filter::Filter;
-use crate::units;
-use crate::usage::{hint, list};
 use crate::vocabulary::{LAYERS, Layer};
 use std::time::Duration;
 

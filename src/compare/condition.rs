@@ -4,9 +4,9 @@ use std::str::FromStr;
 
 use anyhow::Result;
 
+use crate::base::text::percent;
+use crate::base::usage::{bail, hint, list};
 use crate::compare::{Change, Figure};
-use crate::text::percent;
-use crate::usage::{bail, hint, list};
 
 /// `NAME>10%`: the figure grew by more; `NAME<-10%`: it shrank by more.
 #[derive(Debug, Clone, PartialEq)]

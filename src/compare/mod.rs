@@ -14,9 +14,9 @@ use serde::Serialize;
 use crate::analysis::findings::Config;
 use crate::analysis::only;
 use crate::analysis::trace::source::Source;
+use crate::base::usage;
 use crate::export::report::{RankRow, Report, Scope, Union, build, build_of};
 use crate::rows::{FileRollup, Span};
-use crate::usage;
 use condition::Condition;
 pub use figures::{Change, Figure, Found, Side, Unit, noise};
 
@@ -59,7 +59,7 @@ fn print(
     let held = conditions.iter().map(|condition| condition.check(&comparison.figures));
     let held: Vec<String> = held.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
     let text = if json {
-        crate::text::json(&serde_json::to_string_pretty(comparison)?) + "\n"
+        crate::base::text::json(&serde_json::to_string_pretty(comparison)?) + "\n"
     } else {
         render::text(comparison, &held, width)
     };

@@ -1,8 +1,8 @@
 //! A comparison as text.
 
+use crate::base::text::{Column, Set, bytes, cut_end, escape, table, time};
 use crate::compare::condition::signed;
 use crate::compare::{Change, Comparison, Figure, Found, Side, Unit};
-use crate::text::{Column, Set, bytes, cut_end, escape, table, time};
 
 /// Changes below this part are not shown, but for the run itself.
 const LEAST: f64 = 0.05;

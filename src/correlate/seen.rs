@@ -1,12 +1,12 @@
 //! A call with what surrounds it, and what it turned out to be about.
 
+use crate::base::paths::absolute;
 use crate::catalog::{Role, Row};
 use crate::correlate::calls::stack::Node;
 use crate::correlate::resources::files::Files;
 use crate::correlate::resources::handles::{Name, New};
 use crate::correlate::resources::processes::{Owner, Text};
 use crate::event::{Call, TextKind};
-use crate::paths::absolute;
 use crate::vocabulary::Layer;
 
 pub(super) const O_CLOEXEC: u64 = 0o2_000_000;

@@ -1,5 +1,6 @@
 //! What a call is about: its file, its handle, its object; and what it does to them.
 
+use crate::base::paths::{Rooted, absolute, last_component, lossy_path};
 use crate::catalog::libraries::hdf5::Effect;
 use crate::catalog::{self, Family, Role};
 use crate::correlate::calls::call::succeeded;
@@ -15,7 +16,6 @@ use crate::correlate::resources::objects::{ObjectPath, Objects, Scope};
 use crate::correlate::resources::processes::Owner;
 use crate::correlate::seen::{Found, O_CLOEXEC, Seen};
 use crate::event::{Call, FileKey, Sighting, TextKind};
-use crate::paths::{Rooted, absolute, last_component, lossy_path};
 use crate::rows::{Row as Out, Span};
 use crate::vocabulary::{Kind, Layer};
 

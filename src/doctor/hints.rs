@@ -3,7 +3,7 @@
 //! A command stands alone on its line only where it is safe to paste. What changes how the machine boots, or must be done
 //! elsewhere, is a comment.
 
-use crate::text::{escape, quoted};
+use crate::base::text::{escape, quoted};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -4,10 +4,10 @@
 //! Nothing runs here: numbers that only go to the kernel come from the skeleton; what this program has an enum or a
 //! constant of its own for is compared with it.
 
+use crate::base::hist::TABLE_BITS;
 use crate::catalog::library::MAX_ROWS;
 use crate::catalog::value::ARGUMENTS;
 use crate::event::{BUCKETS, SIZES, TextKind};
-use crate::hist::TABLE_BITS;
 use crate::skel::types::{iot_class, iot_fault_row, iot_layer, iot_limit, iot_sysno_entry, iot_text_kind};
 use crate::vocabulary::{LAYERS, Layer};
 

@@ -49,7 +49,7 @@ mod tests {
         let (list, _) = list.split_once("] AS names").unwrap();
         let named = list.split(',').map(|name| name.trim().trim_matches('\''));
         for (number, name) in (1..).zip(named) {
-            let known = crate::text::errno(number);
+            let known = crate::base::text::errno(number);
             assert_eq!(name, if known.starts_with("errno ") { "NULL" } else { &known }, "{number}");
         }
         assert!(list.split(',').count() > 130);

@@ -9,5 +9,5 @@ pub mod session;
 pub mod stacks;
 
 #[cfg(test)]
-#[path = "../../tests/common/hostile.rs"]
+#[path = "../../tests/common/synthetic/hostile.rs"]
 mod hostile;

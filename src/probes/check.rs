@@ -1,5 +1,6 @@
 //! `iotrace-bpf probes check`: what would be attached to a process or to files, found out without attaching anything.
 
+use crate::base::text::{Column, Set, escape, table};
 use crate::catalog::{Catalog, Family};
 use crate::loader::code::elf::{Elf, ElfError};
 use crate::loader::code::outline::{self, Outline};
@@ -8,7 +9,6 @@ use crate::loader::code::prologue::InsnClass;
 use crate::loader::code::{examine, safety};
 use crate::loader::processes::{existing, maps};
 use crate::rows::Coverage;
-use crate::text::{Column, Set, escape, table};
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde::Serialize;
 use std::collections::HashSet;

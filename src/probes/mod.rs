@@ -3,12 +3,12 @@
 mod check;
 mod generate;
 
+use crate::base::text::{Column, Set, escape, table};
+use crate::base::usage::{bail, wrong};
 use crate::catalog::{Catalog, Phase};
 use crate::cli::{AddedArgs, LayerChoice, ProbesAction};
 use crate::loader::code::plan::NOT_SELECTED;
 use crate::rows::Coverage;
-use crate::text::{Column, Set, escape, table};
-use crate::usage::{bail, wrong};
 use crate::vocabulary::{LAYERS, Layer};
 use anyhow::{Context as _, Result};
 use serde::Serialize;

@@ -20,6 +20,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::analysis::trace::losses;
 use crate::analysis::trace::source::Source;
+use crate::base::usage::hint;
 use crate::catalog;
 use crate::export::report::Union;
 use crate::query::group::Groups;
@@ -29,7 +30,6 @@ use crate::query::requests::{Energy, Requests};
 use crate::query::select::{AncestorTracker, Selection};
 use crate::query::table::{Answer, List};
 use crate::rows::{AGGREGATE, DETAIL};
-use crate::usage::hint;
 use crate::vocabulary::flag;
 
 /// Answers a query about the datasets in a directory, and returns what is to be known about the answer.

@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 
+use crate::base::units::time;
+use crate::base::usage::hint;
 use crate::summary::filter::Filter;
-use crate::units::time;
-use crate::usage::hint;
 use crate::vocabulary::Layer;
 
 /// The figure.

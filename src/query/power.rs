@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
+use crate::base::usage::hint;
 use crate::rows::Mount;
-use crate::usage::hint;
 
 /// Watts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

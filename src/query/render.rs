@@ -5,11 +5,11 @@ use std::io::Write;
 use anyhow::{Result, anyhow};
 use serde_json::{Map, Number, Value, json};
 
+use crate::base::text::{Column, Set, bytes, escape, json as safe, percent, table, time};
 use crate::export::report::WIDTH;
 use crate::query::options::{Format, Query};
 use crate::query::requests::Device;
 use crate::query::table::{Answer, Cell};
-use crate::text::{Column, Set, bytes, escape, json as safe, percent, table, time};
 
 /// Writes the answer.
 pub fn write(answer: &Answer, query: &Query, format: Format, out: &mut dyn Write) -> Result<()> {

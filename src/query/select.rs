@@ -8,12 +8,12 @@ use crate::HashMap;
 use crate::analysis::calls::{Figures, is_topmost, request_failed};
 use crate::analysis::nesting::{Nesting, is_phase};
 use crate::analysis::trace::source::Source;
+use crate::base::usage::{bail, hint, list};
 use crate::query::group::{Group, Owner};
 use crate::query::options::{By, Query};
 use crate::rows::{Block, FileRollup, Span};
 use crate::summary::filter::fields::fields;
 use crate::summary::filter::{CallFields, Filter};
-use crate::usage::{bail, hint, list};
 use crate::vocabulary::{Kind, Layer};
 
 /// Calls of phases that are remembered.

@@ -1,6 +1,8 @@
 //! The end of a recording: the last rows, the report, and the command if it still runs.
 
+use crate::base::{notices, text};
 use crate::cli::RecordArgs;
+use crate::export;
 use crate::loader::processes::allocator;
 use crate::loader::processes::launch::{self, Launched};
 use crate::record::output::destination::Destination;
@@ -10,7 +12,6 @@ use crate::record::session::worker;
 use crate::record::threads::Threads;
 use crate::record::{DUMP, TICK, WRITE};
 use crate::runs::{self, Entered};
-use crate::{export, notices, text};
 use anyhow::{Result, anyhow};
 use nix::sys::signal::Signal;
 use std::io::Write as _;

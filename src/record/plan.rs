@@ -1,5 +1,6 @@
 //! What is decided before anything of a trace starts: what is traced, and where from.
 
+use crate::base::{notices, usage};
 use crate::catalog::Catalog;
 use crate::cli::{LayerChoice, RecordArgs};
 use crate::loader::code::remembered::Remembered;
@@ -14,7 +15,7 @@ use crate::record::session::targets::Targets;
 use crate::record::session::{begin, detail};
 use crate::record::{DUMP, WRITE};
 use crate::vocabulary::Layer;
-use crate::{doctor, notices, probes, tui, usage};
+use crate::{doctor, probes, tui};
 use anyhow::{Context as _, Result, anyhow};
 use nix::sys::signal::{SigSet, Signal};
 use std::net::TcpListener;

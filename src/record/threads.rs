@@ -1,5 +1,6 @@
 //! The threads of a trace: one reads the rings, one works on their records, others sample, serve and show.
 
+use crate::base::notices::Notices;
 use crate::baseline::Baseline;
 use crate::catalog::Row;
 use crate::cli::RecordArgs;
@@ -9,7 +10,6 @@ use crate::loader::kernel::sums::Taker;
 use crate::loader::processes::mounts;
 use crate::loader::session::{Options, Session};
 use crate::loader::stacks::resolve::Resolver;
-use crate::notices::Notices;
 use crate::record::flight::SharedAlarm;
 use crate::record::flight::viewer::Viewer;
 use crate::record::output::Output;

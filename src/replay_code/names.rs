@@ -84,7 +84,7 @@ pub fn literal(text: &str) -> String {
 
 /// Text that can stand in a comment of C, and in Markdown.
 pub fn comment(text: &str) -> String {
-    crate::text::escape(text).replace("*/", "*\\/").replace('`', "'").replace('\n', " ")
+    crate::base::text::escape(text).replace("*/", "*\\/").replace('`', "'").replace('\n', " ")
 }
 
 #[cfg(test)]

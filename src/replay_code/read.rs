@@ -7,6 +7,7 @@ use anyhow::{Result, bail, ensure};
 use crate::HashMap;
 use crate::analysis::nesting::Nesting;
 use crate::analysis::trace::source::Source;
+use crate::base::usage::{self, list};
 use crate::replay_code::calls::{BARRIER, function, of};
 use crate::replay_code::described::{Choice, Described, Used, describe, has_objects};
 use crate::replay_code::names::below;
@@ -14,7 +15,6 @@ use crate::replay_code::program::{Call, File, Node, Program, Think};
 use crate::replay_code::rank::Rank;
 use crate::replay_code::shared::Shared;
 use crate::rows::Span;
-use crate::usage::{self, list};
 use crate::vocabulary::{Kind, Layer, flag};
 
 /// The layers that programs are generated for, the highest first.

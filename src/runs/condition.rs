@@ -2,10 +2,10 @@
 
 use std::str::FromStr;
 
+use crate::base::text::wall;
+use crate::base::units;
+use crate::base::usage::hint;
 use crate::runs::row::{COLUMNS, Column, Of, Run};
-use crate::text::wall;
-use crate::units;
-use crate::usage::hint;
 
 /// `NAME=VALUE`, `!=`, `~` (has that part), `>`, `<`.
 #[derive(Debug, Clone)]

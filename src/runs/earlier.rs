@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use crate::base::text::{quoted, time};
 use crate::runs::row::Run;
-use crate::text::{quoted, time};
 
 /// As many earlier runs count, the newest ones: what was usual before a program or a machine changed is forgotten.
 const NEWEST: usize = 20;

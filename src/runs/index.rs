@@ -19,10 +19,10 @@ use nix::unistd::geteuid;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use crate::base::sudo;
 use crate::export::Directory;
 use crate::export::reading::guarded::guarded;
 use crate::runs::row::{COLUMNS, COMPUTED, Of, Run};
-use crate::sudo;
 
 /// Its name in the directory.
 pub const INDEX: &str = "runs.parquet";

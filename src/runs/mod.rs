@@ -12,11 +12,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use crate::base::text::{self, Set, bytes, escape, percent, quoted, table, time};
 use crate::runs::condition::Condition;
 pub use crate::runs::index::INDEX;
 pub use crate::runs::renew::{Entered, enter};
 pub use crate::runs::row::{COLUMNS, Run};
-use crate::text::{self, Set, bytes, escape, percent, quoted, table, time};
 
 /// How runs are to be shown.
 #[derive(Debug, Clone, Copy)]

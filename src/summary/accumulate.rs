@@ -8,7 +8,7 @@ use crate::analysis::durations::waiting;
 use crate::analysis::findings::Live;
 use crate::analysis::nesting::{Enclosing, FORGETS};
 use crate::analysis::trace::source::Hosts;
-use crate::hist::bucket_of;
+use crate::base::hist::bucket_of;
 use crate::rows::{DISCARD, FileRollup, Hist, PARTS, Rollup, Row, Span};
 use crate::summary::bins::{Bins, Merge as _, Rate};
 use crate::summary::dims::Dims;

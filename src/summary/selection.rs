@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use crate::base::sudo;
 use crate::export::{DatasetWriter, Options, VIEWS};
 use crate::rows::{Meta, Row, Span};
-use crate::sudo;
 use crate::summary::accumulate::Summary;
 use crate::summary::view::{Focus, Screen};
 

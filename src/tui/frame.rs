@@ -297,7 +297,7 @@ fn sql_lines(sql: Option<String>, area: Rect, pen: Pen, snapshot: &Snapshot) -> 
     let mut lines = vec![(format!("{of}, to be asked by: iotrace-bpf sql DIR"), Tone::Dim), (String::new(), Tone::Dim)];
     for line in sql.lines() {
         let safe = text::name(line, pen.theme.ascii);
-        lines.extend(crate::text::wrapped(&safe, room).into_iter().map(|l| (l, Tone::Plain)));
+        lines.extend(crate::base::text::wrapped(&safe, room).into_iter().map(|l| (l, Tone::Plain)));
     }
     lines.push((String::new(), Tone::Dim));
     lines.push(("y: copy (through the terminal: OSC 52)".to_owned(), Tone::Dim));

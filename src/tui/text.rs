@@ -2,7 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use crate::text::escape;
+use crate::base::text::escape;
 
 /// Columns of the terminal.
 pub fn columns(text: &str) -> usize {

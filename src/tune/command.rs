@@ -14,9 +14,9 @@ use nix::fcntl::{OFlag, PosixFadviseAdvice, posix_fadvise};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::{Pid, fdatasync};
 
+use crate::base::notices;
 use crate::export::as_invoking_user;
 use crate::loader::processes::launch::{ending, execute};
-use crate::notices;
 use crate::tune::measure::Outcome;
 use crate::tune::profile::ahead_file;
 use crate::tune::settings::{ROMIO_HINTS, Settings};

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::base::text::{percent, quoted, time};
 use crate::export::as_invoking_user;
 use crate::export::programs::program;
 use crate::state;
-use crate::text::{percent, quoted, time};
 use crate::tune::profile::ahead_file;
 use crate::tune::settings::Settings;
 

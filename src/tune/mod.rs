@@ -23,10 +23,10 @@ use nix::unistd::geteuid;
 pub use crate::tune::command::{RUN, run_main};
 pub use crate::tune::learned::offers;
 
+use crate::base::notices;
+use crate::base::text::time;
 use crate::export::as_invoking_user;
 use crate::export::report::{self, Report};
-use crate::notices;
-use crate::text::time;
 use crate::tune::command::{Run, Runner, drop_from_cache, shell};
 use crate::tune::learned::Learned;
 use crate::tune::measure::{Measured, Outcome, fastest, rounds};

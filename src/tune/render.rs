@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use crate::base::text::{self, Set, percent, table, time};
 use crate::compare::{Change, noise};
-use crate::text::{self, Set, percent, table, time};
 use crate::tune::measure::Measured;
 use crate::tune::settings::Settings;
 

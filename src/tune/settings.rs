@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::quoted;
+use crate::base::text::quoted;
 
 /// Names the file with hints; it has a key and a value on each line (ROMIO User's Guide, section "Hints").
 pub const ROMIO_HINTS: &str = "ROMIO_HINTS";

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use crate::HashMap;
-use crate::hist::{Histogram, REPORT_BITS};
+use crate::base::hist::{Histogram, REPORT_BITS};
 use crate::rows::Span;
 
 /// Of calls of one kind and size so many take no longer than what one is taken to cost at best.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::usage::list;
+use crate::base::usage::list;
 
 /// Devices of any name.
 const ALL: &str = "all";

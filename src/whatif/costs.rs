@@ -7,7 +7,7 @@ use crate::analysis::findings::groups::group::{
     CPU, DEVICE, DEVQUEUE, FLUSH, JOURNAL, REMOTE, SLEEP, THROTTLE, WRITEBACK,
 };
 use crate::analysis::findings::split::USUAL;
-use crate::hist::{Histogram, REPORT_BITS};
+use crate::base::hist::{Histogram, REPORT_BITS};
 use crate::rows::Span;
 use crate::vocabulary::{Kind, Layer, flag};
 use crate::whatif::after::{After, CHEAPEST, Call, ENOUGH, Slept};

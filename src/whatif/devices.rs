@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 use crate::HashMap;
 use crate::analysis::findings::groups::busy::Busy;
 use crate::analysis::trace::source::Source;
+use crate::base::usage::{bail, hint, list};
 use crate::rows::{Block, File, Mount};
-use crate::usage::{bail, hint, list};
 
 /// The device of a mount: its number, and the names of that and of the disk that it is on.
 #[derive(Debug, Clone, Default)]

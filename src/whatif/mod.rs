@@ -27,9 +27,9 @@ use crate::analysis::trace::coverage::coverage;
 use crate::analysis::trace::losses::{Losses, losses};
 use crate::analysis::trace::share::{TRUSTED_SHARE, Tracing};
 use crate::analysis::trace::source::Source;
+use crate::base::text::percent;
 use crate::export::report::Union;
 use crate::rows::AGGREGATE;
-use crate::text::percent;
 use crate::vocabulary::{Layer, flag};
 use condition::Condition;
 use costs::Costs;
@@ -85,7 +85,7 @@ pub fn run(dir: &Path, conditions: &[Condition], json: bool, width: usize, out: 
     };
     let answer = answer(run, conditions)?;
     let text = if json {
-        crate::text::json(&serde_json::to_string_pretty(&answer)?) + "\n"
+        crate::base::text::json(&serde_json::to_string_pretty(&answer)?) + "\n"
     } else {
         render::text(&answer, width)
     };

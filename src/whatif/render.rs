@@ -1,6 +1,6 @@
 //! The answer as text.
 
-use crate::text::{Column, Set, cut_end, escape, percent, table, time, wrapped};
+use crate::base::text::{Column, Set, cut_end, escape, percent, table, time, wrapped};
 use crate::whatif::model::Range;
 use crate::whatif::{Answer, Critical};
 

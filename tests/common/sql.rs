@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::figures;
+use iotrace_bpf::base::hist;
 use iotrace_bpf::export::report;
-use iotrace_bpf::hist;
 use serde_json::Value;
 
 /// The Python that `cargo xtask` sets up, with `DuckDB` and the libraries of `tests/requirements.txt`.

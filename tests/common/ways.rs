@@ -1,7 +1,7 @@
 //! What the tests of the ways into a process share: attaching in the background, files of a directory compared with strace.
 
 use super::live::{self, Data, Running, Total};
-use super::strace;
+use super::tools::strace;
 use iotrace_bpf::rows::Span;
 use iotrace_bpf::vocabulary::Layer;
 use std::collections::{BTreeMap, HashMap};

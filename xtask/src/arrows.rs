@@ -7,9 +7,9 @@ use std::path::Path;
 
 /// Top-level modules from below to the top. Each uses those of rows before its own.
 const ROWS: &[&[&str]] = &[
-    &["vocabulary", "text", "hist", "objects", "paths", "sudo", "units", "usage"],
+    &["vocabulary", "base"],
     &["skel"],
-    &["catalog", "node", "notices"],
+    &["catalog", "node"],
     &["rows"],
     &["event", "inflight"],
     &["correlate", "loader"],

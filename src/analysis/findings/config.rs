@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::analysis::findings::own::OwnRule;
 use crate::analysis::findings::rules::{RULES, Rule};
-use crate::usage::hint;
+use crate::base::usage::hint;
 
 /// As in the file: a table for each rule.
 #[derive(Debug, Clone, Default)]

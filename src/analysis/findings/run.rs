@@ -10,7 +10,7 @@ use crate::analysis::findings::groups::group::Group;
 use crate::analysis::findings::groups::limits::{Limit, Limits};
 use crate::analysis::findings::lanes::Lane;
 use crate::analysis::findings::written::{OwnWriteBack, Written};
-use crate::hist::{Histogram, TABLE_BITS};
+use crate::base::hist::{Histogram, TABLE_BITS};
 use crate::rows::{Block, BlockBytes, Meta, TRACER_PID};
 use crate::vocabulary::{Kind, Layer};
 

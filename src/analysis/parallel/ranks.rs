@@ -10,8 +10,8 @@ use crate::analysis::calls::{Figures, Sums, asked, is_data, is_file_access};
 use crate::analysis::nesting::Enclosing;
 use crate::analysis::trace::losses::Quality;
 use crate::analysis::trace::source::{IdKind, Source};
+use crate::base::text::percent;
 use crate::rows::{FileRollup, Process, Span};
-use crate::text::percent;
 use crate::vocabulary::{Kind, LAYERS, Layer};
 
 /// Ranks and processes.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::base::hist::{BUCKETS, bucket_of};
 use crate::correlate::aggregate::sums::Op;
 use crate::correlate::resources::processes::Owned;
 use crate::event::{self, Figures};
-use crate::hist::{BUCKETS, bucket_of};
 use crate::rows::{Hist, Rollup, Row, Span};
 use crate::vocabulary::{Kind, Layer};
 use crate::{HashMap, catalog};

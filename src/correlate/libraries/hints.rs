@@ -1,11 +1,11 @@
 //! Hints that a program gives with a file: sets of keys and values (`MPI_Info`), from their making to their end.
 
+use crate::base::paths::lossy_path;
 use crate::correlate::calls::call::succeeded;
 use crate::correlate::resources::handles::Set;
 use crate::correlate::resources::processes::Owner;
 use crate::correlate::seen::Seen;
 use crate::event::TextKind;
-use crate::paths::lossy_path;
 use crate::{HashMap, catalog};
 
 /// Every set that lives, by process, copy of the library and handle.

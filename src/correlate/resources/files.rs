@@ -5,9 +5,9 @@ mod names;
 use std::collections::{BTreeMap, HashSet};
 
 use crate::HashMap;
+use crate::base::paths::{Rooted, below, lossy_path};
 use crate::correlate::resources::files::names::leave;
 use crate::event::{FileKey, Sighting, Striping};
-use crate::paths::{Rooted, below, lossy_path};
 use crate::rows::{File, FilePath, Mount, PATHS, Row};
 
 struct FileState {

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::base::paths::{absolute, lossy_path};
 use crate::correlate::resources::processes::Owner;
-use crate::paths::{absolute, lossy_path};
 use crate::rows::{Object, Row};
 
 /// Where a name counts: one file, or one handle whose file is not known.

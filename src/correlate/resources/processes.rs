@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::base::paths::lossy_path;
 use crate::correlate::calls::phases::Phases;
 use crate::correlate::calls::stack::Stack;
 use crate::correlate::resources::cgroup;
 use crate::event::{Cached, Container, TextKind};
-use crate::paths::lossy_path;
 use crate::rows::{Process, Row, Span, Thread};
 use crate::{HashMap, catalog};
 

@@ -1,9 +1,9 @@
 //! Sums of the kernel side, as they stand in its tables.
 
+use crate::base::hist::{TABLE_BITS, bounds, bucket};
 use crate::event::wire::NOT_KNOWN;
 use crate::event::wire::memory::value;
 use crate::event::{About, BUCKETS, Figures, FileKey, Histograms, Runs, TIMES, size_class, time_bin};
-use crate::hist::{TABLE_BITS, bounds, bucket};
 use crate::skel::types as t;
 
 /// The key of a sum, its owner: the process and, where that is known, the number of its program; and of which row:

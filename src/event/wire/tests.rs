@@ -1,8 +1,8 @@
 #![allow(unsafe_code)]
 use super::*;
+use crate::base::hist::{TABLE_BITS, bucket};
 use crate::event::wire::devices::{message, reply};
 use crate::event::{BUCKETS, Exchange, Message, RpcReply, RpcRequest};
-use crate::hist::{TABLE_BITS, bucket};
 use proptest::prelude::*;
 use t::{iot_bio_flag as B, iot_reply_flag as R};
 

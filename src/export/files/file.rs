@@ -1,8 +1,8 @@
 //! One file that is written where the user wants it: never through a link that another user may have placed, and never one
 //! that another user has made there.
 
+use crate::base::sudo::invoking_user;
 use crate::export::files::safe_open::{is_link, is_trusted, no_parent, walk, with_rights_of};
-use crate::sudo::invoking_user;
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, FcntlArg, OFlag, fcntl, openat, readlinkat};

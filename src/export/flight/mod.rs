@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 
+use crate::base::text;
 use crate::export::dataset::described::{Described, Forgotten, RUN};
 use crate::export::dataset::stream::Limits;
 use crate::export::dataset::{DatasetWriter, Options};
@@ -28,7 +29,6 @@ use crate::export::rotating::periods::{Notify, Retention};
 use crate::export::rotating::{Moment, fact, nanoseconds, next_name, refuse_dataset};
 use crate::inflight::{InFlight, Operation, OperationKind};
 use crate::rows::{Coverage, Meta, Row, SEQ_BITS, Span};
-use crate::text;
 use crate::vocabulary::{flag, intern};
 
 /// How long what is over is remembered at least: a device may be asked to write long after the process that wrote is gone.

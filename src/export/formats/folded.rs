@@ -68,7 +68,7 @@ impl Stacks {
 
 /// A name without what means something in the format, or acts on a terminal.
 fn plain(name: &str) -> String {
-    crate::text::escape(name).replace([';', '\n'], "_")
+    crate::base::text::escape(name).replace([';', '\n'], "_")
 }
 
 /// Writes a line for each stack with a weight, in the order of their names.

@@ -17,10 +17,10 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 
 use crate::analysis::only::Condition;
+use crate::base::usage::{bail, hint};
 use crate::export::TABLES;
 use crate::export::files::file::create_new_file;
 use crate::export::report::Union;
-use crate::usage::{bail, hint};
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

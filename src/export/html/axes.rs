@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::HashMap;
 use crate::analysis::trace::source::{IdKind, Source};
+use crate::base::text::escape;
 use crate::export::report::Report;
-use crate::text::escape;
 
 /// Time bins of a page.
 pub const BINS: u32 = 400;

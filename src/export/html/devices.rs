@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::analysis::calls::{Figures, Sums};
+use crate::base::text::escape;
 use crate::export::html::axes::{BINS, Time};
 use crate::rows::{Block, FileRollup};
-use crate::text::escape;
 
 /// Devices that are kept apart.
 const DEVICES_MAX: usize = 32;

@@ -18,9 +18,9 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
+use crate::base::text;
 use crate::export::files::file::create_new_file;
 use crate::export::report::{self, Finding, Report, Wish};
-use crate::text;
 
 /// Writes the page on the dataset in `dir` into a new file, and returns what was found.
 ///

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::base::text::escape;
 use crate::export::dataset::names;
 use crate::export::files::directory::Directory;
 use crate::export::reading::compact::{Fewer, compact};
-use crate::text::escape;
 
 /// How deep directories of nodes, periods and datasets may be in each other.
 const DEPTH: usize = 8;

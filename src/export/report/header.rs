@@ -6,9 +6,9 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::analysis::trace::source::Source;
+use crate::base::text;
 use crate::node::counters::MAJOR;
 use crate::node::figures::Figure;
-use crate::text;
 
 /// What was traced, where and when.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

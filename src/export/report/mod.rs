@@ -53,6 +53,7 @@ pub use renumber::{Ids, Renumber};
 pub use tracing::Tracing;
 pub use union::Union;
 
+use crate::HashMap;
 use crate::analysis::{
     devices,
     durations::{slow_stacks, slowest, time, waiting},
@@ -62,9 +63,9 @@ use crate::analysis::{
     trace::{clocks, coverage, losses},
     transfers::{amplification, bandwidth, composition, sizes},
 };
+use crate::base::text;
 use crate::rows::{Block, FileRollup, Span};
 use crate::vocabulary::flag;
-use crate::{HashMap, text};
 
 /// Everything in `iotrace-bpf report`; `--json` is exactly this.
 #[derive(Debug, Clone, PartialEq, Serialize)]

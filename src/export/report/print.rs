@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
+use crate::base::text;
+use crate::base::usage;
 use crate::export::report::{Condition, Config, Finding, Look, Report, Scope, Union, build_of};
-use crate::text;
-use crate::usage;
 
 /// How a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

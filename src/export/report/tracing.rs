@@ -7,7 +7,7 @@ use crate::analysis::layers::LayerRow;
 use crate::analysis::trace::share::{self, TRUSTED_SHARE};
 use crate::analysis::trace::source::Source;
 use crate::analysis::utilisation::{Utilisation, Utilisations};
-use crate::text::{percent, time};
+use crate::base::text::{percent, time};
 use crate::vocabulary::Layer;
 
 /// By how much tracing lengthened the run, as the hooks measured it.

@@ -6,9 +6,9 @@ use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, anyhow};
 
+use crate::base::text;
 use crate::export::dataset::Closed;
 use crate::export::files::directory::Directory;
-use crate::text;
 
 /// The name of a dataset that began at this time, in ns since 1970: `2026-11-22T10-30-00Z`.
 pub fn name(wall_ns: i64) -> String {

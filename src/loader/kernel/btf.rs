@@ -4,8 +4,8 @@
 //! 100 000 (`bpf_core_add_cands`): 50 ms for each of our two objects. Of the few that can be meant it takes next to
 //! nothing. The format is described in the kernel's Documentation/bpf/btf.rst.
 
+use crate::base::objects;
 use crate::loader::cache::Cache;
-use crate::objects;
 use ahash::RandomState;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::collections::{HashMap, HashSet};

@@ -1,8 +1,8 @@
 //! Aggregate mode: which calls the kernel side also sends one by one, from when on one is slow, and which processes send too many.
 
+use crate::base::hist::{BUCKETS, bucket_bounds};
 use crate::catalog::Row;
 use crate::event::FileKey;
-use crate::hist::{BUCKETS, bucket_bounds};
 use crate::loader::kernel::spec::{self, BLOCK_OPS};
 use crate::skel::IotraceMaps;
 use crate::skel::types::iot_detail_flag;
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn what_is_usual_is_learned_from_many_calls() {
         let mut counts = vec![0; BUCKETS];
-        let at = |ns: i64| usize::from(crate::hist::bucket_of(ns).unsigned_abs());
+        let at = |ns: i64| usize::from(crate::base::hist::bucket_of(ns).unsigned_abs());
         counts[at(1_000)] = 998;
         assert_eq!(usual(&counts), None);
         counts[at(5_000_000)] = 1;

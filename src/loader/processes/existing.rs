@@ -1,9 +1,9 @@
 //! What is known of the node and of processes that were there before the trace, from /proc and /sys.
 
+use crate::base::paths;
 use crate::event::{Cgroup, Event, FileKey, Sighting};
 use crate::loader::kernel::rings::now;
 use crate::loader::processes::maps::{self, MountEntry};
-use crate::paths;
 use anyhow::{Context as _, Result, bail};
 use nix::sys::stat::{SFlag, fstat, major, minor};
 use std::ffi::OsStr;

@@ -3,8 +3,8 @@
 //! The launcher is this program again, with a hidden first argument, so that nothing has to be done between fork and
 //! exec of a process that already has threads.
 
+use crate::base::sudo::invoking_user;
 use crate::loader::processes::{limits, seccomp, users};
-use crate::sudo::invoking_user;
 use anyhow::{Context as _, Result, bail};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};

@@ -1,7 +1,7 @@
 //! The mounts that a process sees, and attributes of their devices, from /proc and /sys.
 
+use crate::base::paths::below;
 use crate::loader::processes::maps::{self, MountEntry};
-use crate::paths::below;
 use crate::rows::Mount;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};

@@ -19,10 +19,10 @@ use object::elf::FileHeader64;
 use object::read::elf::ElfFile;
 use object::{LittleEndian, Object as _, ObjectSymbol as _, SymbolKind};
 
+use crate::base::text::escape;
 use crate::catalog::Catalog;
 use crate::catalog::symbol::{is_of_the_language, plain_name};
 use crate::loader::code::elf::Elf;
-use crate::text::escape;
 use crate::vocabulary::{Kind, Layer};
 use dwarf::Symbol;
 use guess::{Function, Guess};

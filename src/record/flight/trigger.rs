@@ -2,11 +2,11 @@
 
 use crate::analysis::findings::Finding;
 use crate::analysis::speed::VERY_SLOW;
+use crate::base::text;
 use crate::cli::trigger::Trigger;
 use crate::export::Why;
 use crate::inflight::{InFlight, Open, Operation, OperationKind};
 use crate::rows::{Process, Row, Span};
-use crate::text;
 use crate::vocabulary::{Kind, Layer, flag};
 use nix::errno::Errno;
 use nix::sys::signal::Signal;

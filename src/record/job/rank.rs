@@ -2,6 +2,7 @@
 //! process of its own, so that what ends a rank does not end the trace, and waits for it; the others become their programs
 //! as soon as they are traced. Whatever goes wrong in that costs the trace, and not the program.
 
+use crate::base::{notices, sudo};
 use crate::loader::kernel::privileges;
 use crate::loader::processes::launch::{self, Launched};
 use crate::loader::processes::{guardian, limits};
@@ -11,7 +12,6 @@ use crate::record::job::ranks::{NODE, UNKNOWN};
 use crate::record::job::rendezvous::Rendezvous;
 use crate::record::session::control::{self, Control, pass_on};
 use crate::record::{TICK, TOOL_FAILED};
-use crate::{notices, sudo};
 use anyhow::{Context as _, Result, bail};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::resource::{Resource, setrlimit};

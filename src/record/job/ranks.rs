@@ -1,5 +1,6 @@
 //! The ranks of a job on one node, as the tracer of that node sees them: arrivals and ends.
 
+use crate::base::{notices, sudo};
 use crate::event::Event;
 use crate::loader::kernel::rings::now;
 use crate::loader::processes::guardian::Guard;
@@ -9,7 +10,6 @@ use crate::record::job::rank_protocol::{self, Answer, RankRequest};
 use crate::record::job::rendezvous::Rendezvous;
 use crate::record::session::note::Note;
 use crate::record::session::targets::Targets;
-use crate::{notices, sudo};
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

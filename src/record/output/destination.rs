@@ -1,13 +1,13 @@
 //! Where a recording goes, and whether it stays there.
 
+use crate::base::notices::Notices;
+use crate::base::sudo;
 use crate::cli::{FlightArgs, RecordArgs};
 use crate::export::{DatasetWriter, Directory, FlightWriter, Length, Options, RotatingWriter, TrackedDirectory, VIEWS};
 use crate::loader::kernel::rings::now;
-use crate::notices::Notices;
 use crate::record::output::Output;
 use crate::record::output::rotation::Rotation;
 use crate::record::wall;
-use crate::sudo;
 use anyhow::{Context as _, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,7 @@
 //! The display of a running trace: a dashboard on the terminal, lines of `--batch`, or none.
 
 use crate::analysis::trace::source::Hosts;
+use crate::base::notices;
 use crate::cli::RecordArgs;
 use crate::loader::kernel::rings::Gauges;
 use crate::loader::processes::launch;
@@ -13,7 +14,7 @@ use crate::record::session::sampler::Board;
 use crate::record::terminal::Terminal;
 use crate::record::{DUMP, WRITE};
 use crate::summary::{From, Summary};
-use crate::{batch, export, notices, tui};
+use crate::{batch, export, tui};
 use anyhow::{Context as _, Result, anyhow};
 use nix::sys::signal::Signal;
 use std::process::ExitStatus;

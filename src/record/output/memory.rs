@@ -1,10 +1,10 @@
 //! What is counted when the dataset can no longer be written: the disk is full, the directory is gone.
 
+use crate::base::text::time;
 use crate::batch;
 use crate::rows::{Process, Row};
 use crate::summary::view::Focus;
 use crate::summary::{From, Summary};
-use crate::text::time;
 use std::collections::HashMap;
 
 /// Sums of the calls since then, of bounded size.

@@ -1,12 +1,12 @@
 //! `--metrics` of a trace: what is served, and from where that is known.
 
+use crate::base::notices;
 use crate::cli::RecordArgs;
 use crate::loader::kernel::rings::Gauges;
 use crate::metrics::counts::Counts;
 use crate::metrics::endpoint::{self, Shared};
 use crate::metrics::page::{Node, Own};
 use crate::metrics::server::Server;
-use crate::notices;
 use crate::record::job::rank;
 use crate::record::session::live::{own_cpu, own_memory};
 use crate::record::session::sampler::Board;

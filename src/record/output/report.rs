@@ -1,10 +1,10 @@
 //! Where the report goes: the standard output of a command is the command's alone.
 
+use crate::base::sudo;
 use crate::cli::{RecordArgs, look};
 use crate::export::report::Look;
 use crate::export::{self, create_file};
 use crate::record::job::rank;
-use crate::sudo;
 use anyhow::{Context as _, Result};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

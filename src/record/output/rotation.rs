@@ -1,8 +1,8 @@
 //! When one dataset ends and the next begins.
 
+use crate::base::usage::bail;
 use crate::cli::RotateArgs;
 use crate::export::Progress;
-use crate::usage::bail;
 use anyhow::Result;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -6,12 +6,12 @@
 mod file;
 mod pattern;
 
+use crate::base::text;
 use crate::catalog;
 use crate::event::{Call, Event};
 use crate::record::readahead::file::Opened;
 use crate::record::readahead::pattern::{BYTES, Counts, Done, Range, Read, Reader};
 use crate::rows::{Meta, READ_AHEAD, Row};
-use crate::text;
 use crate::vocabulary::{Kind, Layer};
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -1,5 +1,6 @@
 //! How a trace gets its targets: those that there are, a command, the ranks of a job; and their counters.
 
+use crate::base::sudo;
 use crate::event::Event;
 use crate::loader::code::remembered::Version;
 use crate::loader::kernel::counters::{Counters, Of};
@@ -11,7 +12,6 @@ use crate::record::session::control::Control;
 use crate::record::session::note::Note;
 use crate::record::session::run::{Run, Started};
 use crate::record::session::targets::{COMMAND, Targets};
-use crate::sudo;
 use anyhow::{Context as _, Result, anyhow};
 use std::ffi::OsString;
 use std::io::Write as _;

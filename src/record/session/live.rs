@@ -1,9 +1,9 @@
 //! The summary of a trace that goes on: fed by the worker, looked at by the dashboard.
 
+use crate::base::notices::Notices;
 use crate::export::Why;
 use crate::inflight::InFlight;
 use crate::loader::kernel::rings::{Gauges, now};
-use crate::notices::Notices;
 use crate::record::flight::{By, SharedAlarm};
 use crate::record::output::destination::{self, Wanted};
 use crate::record::session::process::{self, Reader};

@@ -5,6 +5,7 @@ mod ticks;
 
 pub use crate::record::session::run::ticks::Totals;
 
+use crate::base::notices;
 use crate::catalog::Phase;
 use crate::cli::RecordArgs;
 use crate::event::Event;
@@ -18,7 +19,6 @@ use crate::loader::kernel::sums::Taker;
 use crate::loader::processes::guardian::{Guard, Guards};
 use crate::loader::processes::launch::{self, Launched, Slave};
 use crate::loader::session::Session;
-use crate::notices;
 use crate::record::flight::trigger::Stuck;
 use crate::record::flight::viewer::{Show, Viewer};
 use crate::record::flight::{By, Looked, Step};

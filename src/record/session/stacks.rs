@@ -1,11 +1,11 @@
 //! `--stacks`: the threads that look for slow calls and find the names for their stacks. Both may be held up by memory and
 //! files that are stuck themselves, so nothing waits for them.
 
+use crate::base::notices::Notices;
 use crate::catalog;
 use crate::inflight::Frame;
 use crate::loader::session::Session;
 use crate::loader::stacks::slow::{Limit, Looker, Namer, Sample};
-use crate::notices::Notices;
 use crate::record::session::note::Note;
 use crate::rows::{Meta, Row};
 use anyhow::{Context as _, Result};

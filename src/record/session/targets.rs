@@ -1,9 +1,9 @@
 //! The targets of a trace: from the command line, processes that exist already, and how the dataset describes them.
 
+use crate::base::notices;
 use crate::cli::RecordArgs;
 use crate::loader::processes::existing;
 use crate::loader::session::{Scope, Session};
-use crate::notices;
 use crate::record::session::note::Note;
 use anyhow::{Result, anyhow};
 use std::path::PathBuf;

@@ -1,5 +1,6 @@
 //! The thread between the rings and the dataset: decodes, correlates, writes.
 
+use crate::base::notices::Notices;
 use crate::baseline::Baseline;
 use crate::cli::trigger::Trigger;
 use crate::correlate::{Config, Correlator, cgroup, give_back};
@@ -11,7 +12,6 @@ use crate::loader::processes::containers::Containers;
 use crate::loader::processes::stripes::Stripes;
 use crate::loader::processes::{existing, limits, mounts, users};
 use crate::metrics::endpoint::Shared;
-use crate::notices::Notices;
 use crate::record::flight::trigger::{self, Found};
 use crate::record::flight::{Alarm, By, SharedAlarm};
 use crate::record::output::Output;

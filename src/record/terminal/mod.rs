@@ -8,8 +8,8 @@ mod outlet;
 
 use self::lines::Lines;
 use self::outlet::Outlet;
+use crate::base::sudo;
 use crate::loader::processes::launch::Slave;
-use crate::sudo;
 use crate::summary::view::CommandOutput;
 use anyhow::{Context as _, Result};
 use nix::errno::Errno;

@@ -96,14 +96,14 @@ fn names_are_passed(program: &Program) -> Result<()> {
         ensure!(
             !name.ends_with(' '),
             "`{}` ends with a blank, which names in Fortran cannot: take --language c",
-            crate::text::escape(name)
+            crate::base::text::escape(name)
         );
     }
     for text in program.hints.iter().flatten().flat_map(|(key, value)| [key, value]) {
         ensure!(
             text.trim_matches(' ') == text,
             "the hint `{}` begins or ends with a blank, which hints in Fortran cannot: take --language c",
-            crate::text::escape(text)
+            crate::base::text::escape(text)
         );
     }
     Ok(())

@@ -2,9 +2,9 @@
 
 use std::ops::RangeInclusive;
 
+use crate::base::units;
+use crate::base::usage::hint;
 use crate::summary::filter::{Node, Numbers, Texts, Wrong};
-use crate::units;
-use crate::usage::hint;
 use crate::vocabulary::{KINDS, Kind, LAYERS, Layer};
 
 /// Fields, what they mean, and an example of each: for help texts.

@@ -1,6 +1,6 @@
 //! Distributions of durations and sizes, over time and as a whole.
 
-use crate::hist::bucket_bounds;
+use crate::base::hist::bucket_bounds;
 use crate::summary::accumulate::Summary;
 use crate::summary::bins::Merge as _;
 use crate::summary::sums::spread::Counts;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::analysis::calls::{Figures, Sums, is_file_access};
 use crate::analysis::transfers::pattern::Position;
-use crate::hist::bucket_of;
+use crate::base::hist::bucket_of;
 use crate::rows::{FileRollup, Span};
 use crate::summary::bins::Rate;
 use crate::summary::sums::spread::Counts;

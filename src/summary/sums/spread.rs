@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::hist::{bucket_bounds, bucket_of};
+use crate::base::hist::{bucket_bounds, bucket_of};
 use crate::summary::bins::{Bins, Merge};
 use crate::summary::view::{Measure, Percentiles, Sums, Window};
 use crate::vocabulary::{Kind, Layer};

@@ -13,8 +13,8 @@ use nix::fcntl::{OFlag, open, openat, renameat};
 use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::{Uid, UnlinkatFlags, unlinkat};
 
+use crate::base::sudo::invoking_user;
 use crate::loader::processes::users;
-use crate::sudo::invoking_user;
 
 const DIRECTORY: &str = "iotrace-bpf";
 const FILE: &str = "layout.toml";

@@ -73,7 +73,7 @@ fn columns() -> Vec<Column<EventRow>> {
             match (e.errno, e.ret) {
                 (0, Some(ret)) => Cell::from(ret.to_string()),
                 (0, None) => Cell::from("-"),
-                (errno, _) => Cell::new(crate::text::errno(errno), Tone::Bad),
+                (errno, _) => Cell::new(crate::base::text::errno(errno), Tone::Bad),
             }
         }),
         Of::wide("path", 20, |e, pen: Pen, width| e.path.as_deref().map_or_else(String::new, |p| pen.path(p, width)))

@@ -3,8 +3,8 @@
 use ratatui::layout::Rect;
 
 use crate::analysis::findings::{Finding, Findings, Severity};
+use crate::base::text::wrapped;
 use crate::summary::view::{Screen, Snapshot};
-use crate::text::wrapped;
 use crate::tui::screens::{About, Canvas, number, pane, time};
 use crate::tui::state::{State, TableId, numbered};
 use crate::tui::text;

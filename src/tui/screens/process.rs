@@ -110,7 +110,7 @@ fn result(e: &EventRow) -> String {
     let moved = e.bytes.filter(|bytes| Some(*bytes) != e.ret).map_or_else(String::new, |n| format!(" ({n} bytes)"));
     match e.errno {
         0 => format!("{}{moved}", e.ret.map_or_else(|| "?".to_owned(), |ret| ret.to_string())),
-        1.. => match (crate::text::errno(e.errno), Errno::from_raw(e.errno.into())) {
+        1.. => match (crate::base::text::errno(e.errno), Errno::from_raw(e.errno.into())) {
             (name, Errno::UnknownErrno) => format!("-1 {name}"),
             (name, errno) => format!("-1 {name} ({})", errno.desc()),
         },

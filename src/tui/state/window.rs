@@ -1,8 +1,8 @@
 //! The part of time that is looked at.
 
+use crate::base::units;
 use crate::summary::view::{Snapshot, Window};
 use crate::tui::state::State;
-use crate::units;
 
 const SECOND: i64 = 1_000_000_000;
 /// No window is shorter.

@@ -1,8 +1,8 @@
 //! Every screen over figures beyond all bounds, as the bytes of a damaged dataset may give them: drawn at any size, without a panic.
 
-#[path = "../../../tests/common/extreme.rs"]
+#[path = "../../../tests/common/synthetic/extreme.rs"]
 mod rows;
-#[path = "../../../tests/common/trace.rs"]
+#[path = "../../../tests/common/synthetic/trace.rs"]
 #[allow(dead_code, reason = "shared: every test uses its part")]
 mod trace;
 

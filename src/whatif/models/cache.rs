@@ -5,7 +5,7 @@ use anyhow::{Result, bail, ensure};
 use super::{critical, is, length};
 use crate::analysis::findings::groups::group::{DEVICE, DEVQUEUE, Group};
 use crate::analysis::findings::split::Portion;
-use crate::text::bytes;
+use crate::base::text::bytes;
 use crate::vocabulary::Kind;
 use crate::whatif::condition::Cache;
 use crate::whatif::costs::{Costs, READING};

@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use crate::analysis::findings::groups::group::Group;
 use crate::analysis::findings::split::{Portion, Split};
-use crate::text::time;
+use crate::base::text::time;
 use crate::vocabulary::{Kind, Layer};
 use crate::whatif::after::Slept;
 use crate::whatif::condition::{Cache, Condition};

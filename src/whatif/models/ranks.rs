@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 use super::is;
 use crate::analysis::findings::groups::group::{CPU, IN_CALLS, LIBRARY, LOCK, RUNQ, UNKNOWN};
 use crate::analysis::findings::split::{OfLane, Portion, Split, USUAL};
-use crate::text::bytes;
-use crate::usage::bail;
+use crate::base::text::bytes;
+use crate::base::usage::bail;
 use crate::vocabulary::Kind;
 use crate::whatif::model::{Bounds, Change, Recorded, seconds};
 

@@ -1,7 +1,7 @@
 //! Files and mounts are recorded as stat(1), lsblk(8) and mountinfo have them; paths are those of the process and of the host.
 
-use crate::common::device::{Device, run};
 use crate::common::live::{self, Data, Running};
+use crate::common::machine::device::{Device, run};
 use crate::common::ways::{self, Attached};
 use iotrace_bpf::export::Dataset;
 use iotrace_bpf::rows::{File, FilePath, Mount};

@@ -1,7 +1,8 @@
 //! The paths that calls name are those that strace sees, whatever comes of the calls.
 
 use crate::common::live::{self, Data};
-use crate::common::{programs, sql, strace, ways};
+use crate::common::tools::strace;
+use crate::common::{programs, sql, ways};
 use iotrace_bpf::catalog::{self, Family, Row};
 use iotrace_bpf::rows::Span;
 use iotrace_bpf::vocabulary::{Kind, Layer};

@@ -1,7 +1,8 @@
 //! System calls as the tracer records them are those that programs make: their own counts and strace's are the same.
 
 use crate::common::live::{self, Data, Total};
-use crate::common::{programs, strace};
+use crate::common::programs;
+use crate::common::tools::strace;
 use iotrace_bpf::rows::Span;
 use iotrace_bpf::vocabulary::Layer;
 use nix::errno::Errno;

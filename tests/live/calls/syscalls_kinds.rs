@@ -1,7 +1,8 @@
 //! System calls of other kinds: that copy from file to file, that signals interrupt, of 32-bit programs, on sockets and pipes.
 
 use crate::common::live::{self, Data, Traced};
-use crate::common::{programs, sql, strace};
+use crate::common::tools::strace;
+use crate::common::{programs, sql};
 use iotrace_bpf::rows::Span;
 use iotrace_bpf::vocabulary::{Kind, Layer};
 use std::collections::BTreeMap;

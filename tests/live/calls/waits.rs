@@ -1,7 +1,7 @@
 //! What the time of calls was spent on is what the scheduler, the devices and the programs themselves report.
 
-use crate::common::device::{self, Device};
 use crate::common::live::{self, Data};
+use crate::common::machine::device::{self, Device};
 use iotrace_bpf::export::Dataset;
 use iotrace_bpf::rows::{FileRollup, Span};
 use std::collections::{BTreeMap, BTreeSet};

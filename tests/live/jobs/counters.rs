@@ -1,8 +1,9 @@
 //! What the kernel counts of the traced processes by perf events, against what it counts of them for `getrusage`.
 
-use crate::common::group::Group;
 use crate::common::live::{self, Running, tracer, until};
-use crate::common::{programs, prometheus};
+use crate::common::machine::group::Group;
+use crate::common::programs;
+use crate::common::tools::prometheus;
 use iotrace_bpf::export::Dataset;
 use iotrace_bpf::rows::Metric;
 use serde_json::Value;

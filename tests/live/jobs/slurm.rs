@@ -1,7 +1,7 @@
 //! The Prolog, `TaskProlog` and Epilog of `dist/slurm`, as Slurm calls them: as root, around a job in a control group.
 
-use crate::common::group;
 use crate::common::live;
+use crate::common::machine::group;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde_json::Value;

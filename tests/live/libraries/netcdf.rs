@@ -2,7 +2,8 @@
 
 use crate::common::live::{self, Data, Traced};
 use crate::common::recording::Recording;
-use crate::common::{ncdump, programs, sql};
+use crate::common::tools::ncdump;
+use crate::common::{programs, sql};
 use iotrace_bpf::rows::{Object, Span};
 use iotrace_bpf::vocabulary::{Kind, Layer, flag};
 use serde_json::Value;

@@ -2,7 +2,8 @@
 
 use crate::common::live::{self, Data};
 use crate::common::recording::Recording;
-use crate::common::{ncdump, programs, sql};
+use crate::common::tools::ncdump;
+use crate::common::{programs, sql};
 use iotrace_bpf::rows::{Handle, Span};
 use iotrace_bpf::vocabulary::{Kind, Layer, flag};
 use serde_json::Value;

@@ -2,7 +2,8 @@
 //! the file.
 
 use crate::common::live::{self, Data, Traced};
-use crate::common::{ncdump, programs};
+use crate::common::programs;
+use crate::common::tools::ncdump;
 use iotrace_bpf::export::Dataset;
 use iotrace_bpf::rows::{FileRollup, Span};
 use iotrace_bpf::vocabulary::{Kind, Layer};

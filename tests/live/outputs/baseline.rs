@@ -1,7 +1,7 @@
 //! Calls against those of earlier runs (`--baseline`): the classes are those that `DuckDB` finds in the datasets of these runs.
 
-use crate::common::device::Device;
-use crate::common::group::unified;
+use crate::common::machine::device::Device;
+use crate::common::machine::group::unified;
 use crate::common::{live, sql};
 use serde_json::Value;
 use std::fs;

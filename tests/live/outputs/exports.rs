@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::common::live;
-use crate::common::{exports, programs};
+use crate::common::programs;
+use crate::common::tools::exports;
 
 /// The sum over functions, of calls that succeeded, of bytes.
 fn sum(truth: &Value, functions: &[&str]) -> (i64, i64) {

@@ -1,7 +1,7 @@
 //! The first part of the report names what is wrong with a real program, and is silent about the same one mended.
 
-use crate::common::device::{Device, run};
 use crate::common::live;
+use crate::common::machine::device::{Device, run};
 use crate::common::ways;
 use iotrace_bpf::analysis::findings::rules::RULES;
 use serde_json::Value;

@@ -163,7 +163,7 @@ fn a_signal_and_a_slow_call_write_what_came_before() {
     assert_eq!(data.path(slow), Some(flight.dir.join("lock").as_path()));
     assert!(slow.dur_ns >= 400_000_000 && slow.flags & flag::UNFINISHED == 0, "{slow:?}");
     assert_eq!(data.meta["trigger_span_id"], slow.span_id.to_string());
-    let why = format!("slow: syscall flock took {} (pid {}), ", iotrace_bpf::text::time(slow.dur_ns), slow.pid);
+    let why = format!("slow: syscall flock took {} (pid {}), ", iotrace_bpf::base::text::time(slow.dur_ns), slow.pid);
     assert!(
         data.meta["trigger"].starts_with(&why) && data.meta["trigger"].ends_with("/lock"),
         "{:?}",

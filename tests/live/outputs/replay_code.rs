@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::common::live::{self, Data};
-use crate::common::{ncdump, programs};
+use crate::common::programs;
+use crate::common::tools::ncdump;
 use iotrace_bpf::rows::Span;
 use iotrace_bpf::vocabulary::{Kind, Layer};
 

@@ -1,7 +1,7 @@
 //! `tune`: what it tries reaches the program, what helps is kept and offered, and nothing stays changed.
 
-use crate::common::device::{Device, run};
 use crate::common::live::{self, Running};
+use crate::common::machine::device::{Device, run};
 use crate::common::programs;
 use nix::sys::signal::Signal;
 use serde_json::Value;

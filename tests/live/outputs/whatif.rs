@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::device::Device;
+use crate::common::machine::device::Device;
 use crate::common::{live, ways};
 use iotrace_bpf::rows::Span;
 use iotrace_bpf::vocabulary::{Kind, Layer};

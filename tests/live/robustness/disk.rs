@@ -1,10 +1,10 @@
 //! What happens to the place of a dataset while it is written: it is full, a quota is used up, it is removed, it gets another
 //! name. The command goes on in any case.
 
-use crate::common::device::{Device, run};
 use crate::common::live::{self, Data, Running};
+use crate::common::machine::device::{Device, run};
+use crate::common::machine::tmpfs::Mounted;
 use crate::common::sql;
-use crate::common::tmpfs::Mounted;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Failures are reported with their cause, and never prevent the run of the command.
 
 use crate::common::live::{self, Data};
-use crate::common::tmpfs::Mounted;
+use crate::common::machine::tmpfs::Mounted;
 use crate::common::{sql, ways};
 use iotrace_bpf::vocabulary::Layer;
 use std::fs;

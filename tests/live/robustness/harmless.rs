@@ -1,8 +1,8 @@
 //! Programs run with a tracer as they do without: the same output and status alone, under a tracer, and beside the
 //! trace of another process. The table is in docs/reliability.md.
 
-use crate::common::group::Group;
 use crate::common::live::{self, Running};
+use crate::common::machine::group::Group;
 use crate::common::{programs, ways};
 use std::fmt::Write as _;
 use std::fs::{self, File};

@@ -1,8 +1,8 @@
 //! Files that any user can map as code and that are made to be expensive to read.
 
-use crate::common::hostile::{self, FILES, LOADED};
 use crate::common::live::{self, Data};
 use crate::common::peak;
+use crate::common::synthetic::hostile::{self, FILES, LOADED};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 

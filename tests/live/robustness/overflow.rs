@@ -1,8 +1,8 @@
 //! A tracer that gets no processor while a program calls: whatever finds no room in the rings is counted, each layer by itself,
 //! and what comes after that is recorded again.
 
-use crate::common::device::Device;
 use crate::common::live::{self, Data, Running};
+use crate::common::machine::device::Device;
 use crate::common::programs;
 use iotrace_bpf::vocabulary::Layer;
 use nix::sys::signal::Signal;

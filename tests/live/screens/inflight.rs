@@ -1,7 +1,7 @@
 //! What is stuck is shown while it is: its call, its file, where it is in the kernel and in the program.
 
-use crate::common::device::{self, Device, run};
 use crate::common::live::{self, Data, Running};
+use crate::common::machine::device::{self, Device, run};
 use crate::common::{programs, sql};
 use iotrace_bpf::export::Dataset;
 use iotrace_bpf::rows::Metric;

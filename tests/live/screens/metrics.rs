@@ -1,11 +1,11 @@
 //! What a real Prometheus scrapes while a program runs is what the program did, what the kernel counted, and what the
 //! dataset of the same run has.
 
-use crate::common::device::{self, Device};
 use crate::common::live::{self, Data, Running, tracer, until};
+use crate::common::machine::device::{self, Device};
 use crate::common::programs;
-use crate::common::prometheus::{Prometheus, Samples, get};
 use crate::common::sql;
+use crate::common::tools::prometheus::{Prometheus, Samples, get};
 use crate::screens::monitoring;
 use iotrace_bpf::export::Dataset;
 use iotrace_bpf::rows::{Metric, Span};

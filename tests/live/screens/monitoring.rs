@@ -2,7 +2,7 @@
 //! `promtool` shows when alerts fire.
 
 use crate::common::live::until;
-use crate::common::prometheus::Prometheus;
+use crate::common::tools::prometheus::Prometheus;
 use serde_json::Value;
 use std::process::Command;
 

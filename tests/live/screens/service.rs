@@ -1,9 +1,9 @@
 //! Running as a service: one dataset after the other without a gap, by the unit in dist/, and with no more capabilities
 //! than it gives.
 
-use crate::common::group::Group;
 use crate::common::live::{self, Data, Running, datasets};
-use crate::common::prometheus::get;
+use crate::common::machine::group::Group;
+use crate::common::tools::prometheus::get;
 use crate::common::{programs, sql};
 use crate::screens::metrics::address;
 use iotrace_bpf::rows::Span;

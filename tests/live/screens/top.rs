@@ -1,7 +1,7 @@
 //! Several nodes on one dashboard: real tracers that serve their metrics, one of which ends in the middle.
 
 use crate::common::live::{Running, scratch, tracer};
-use crate::common::pane::Pane;
+use crate::common::tools::pane::Pane;
 use crate::screens::metrics::address;
 use std::fs;
 use std::net::SocketAddr;

@@ -1,7 +1,7 @@
 //! The dashboard in a real terminal: live and on a dataset, key by key, and the terminal as it was before afterwards.
 
-use crate::common::pane::Pane;
 use crate::common::recording::Recording;
+use crate::common::tools::pane::Pane;
 use crate::common::{live, programs};
 use iotrace_bpf::summary::view::{Focus, Screen, Snapshot, Source};
 use iotrace_bpf::tui;

@@ -3,7 +3,7 @@
 
 use super::tui::{AFTER, Running, TRACER, is_restored};
 use crate::common::live;
-use crate::common::pane::Pane;
+use crate::common::tools::pane::Pane;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;

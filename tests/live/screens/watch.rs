@@ -1,7 +1,7 @@
 //! What is wrong while a trace goes on: metrics, `--trigger finding` and `--detail finding` on a real program.
 
 use crate::common::live::{self, Data, Running, datasets};
-use crate::common::prometheus::get;
+use crate::common::tools::prometheus::get;
 use crate::common::ways;
 use std::ffi::OsString;
 use std::fs::{self, File};

@@ -1,7 +1,7 @@
 //! Block requests as the tracer records them are those that the kernel counts, and they name the calls they came from.
 
-use crate::common::device::{Device, run};
 use crate::common::live::{self, Data};
+use crate::common::machine::device::{Device, run};
 use crate::common::sql;
 use iotrace_bpf::rows::Block;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Calls have how long they slept for write-back of their file and for the journal: no longer than the requests took.
 
-use crate::common::device::Device;
 use crate::common::live::{self, Data};
+use crate::common::machine::device::Device;
 use iotrace_bpf::rows::{Block, Span};
 use std::collections::BTreeSet;
 use std::path::Path;

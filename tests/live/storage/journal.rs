@@ -1,7 +1,7 @@
 //! Requests of the journal of ext4 and the log of XFS are marked, and calls have the time that they waited for these.
 
-use crate::common::device::{Device, run};
 use crate::common::live;
+use crate::common::machine::device::{Device, run};
 use std::fs;
 use std::ops::Range;
 

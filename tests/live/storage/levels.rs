@@ -1,8 +1,8 @@
 //! Stacked devices and devices without a queue: the requests of each are those that the kernel counts, and have what handed
 //! them down.
 
-use crate::common::device::{self, Device, Kind};
 use crate::common::live::{self, Data};
+use crate::common::machine::device::{self, Device, Kind};
 use iotrace_bpf::rows::Block;
 
 /// Writes and reads through the page cache and past it, and what is left of it before and after.

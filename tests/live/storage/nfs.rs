@@ -1,9 +1,10 @@
 //! A client and a server of NFS inside one kernel: its requests are those that the kernel counts, each is linked to the call
 //! that it is part of, and so is what the server writes and reads for it. Where the kernel has no server, verdicts report that.
 
-use crate::common::device::{Device, run};
 use crate::common::live::{self, Data, Running};
-use crate::common::{client, sql};
+use crate::common::machine::client;
+use crate::common::machine::device::{Device, run};
+use crate::common::sql;
 use iotrace_bpf::export::Dataset;
 use iotrace_bpf::rows::{Block, Rpc, Span};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

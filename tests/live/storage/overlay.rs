@@ -1,7 +1,7 @@
 //! On overlayfs calls are on files above, and the pages that they dirty are those of files below: both are one file.
 
-use crate::common::device::{Device, run};
 use crate::common::live::{self, Data};
+use crate::common::machine::device::{Device, run};
 use crate::common::programs;
 use iotrace_bpf::rows::Block;
 use std::collections::BTreeMap;

@@ -2,7 +2,8 @@
 //! the calls that served it, as strace sees the same daemon at the same time.
 
 use crate::common::live::{self, Data, Running};
-use crate::common::{client, sql};
+use crate::common::machine::client;
+use crate::common::sql;
 use iotrace_bpf::catalog::kernel::fuse;
 use iotrace_bpf::export::Dataset;
 use iotrace_bpf::rows::{Rpc, Span};

@@ -1,7 +1,7 @@
 //! What processes dirty, by calls and through mappings, is written back after they have ended: it is still theirs.
 
-use crate::common::device::Device;
 use crate::common::live::{self, Data};
+use crate::common::machine::device::Device;
 use crate::common::programs;
 use iotrace_bpf::rows::{Block, Span};
 use iotrace_bpf::vocabulary::{Layer, flag};

@@ -1,8 +1,8 @@
 //! Write-back of pages that other processes dirtied: the call is not known, the control group is.
 
-use crate::common::device::Device;
-use crate::common::group::{self, Group};
 use crate::common::live;
+use crate::common::machine::device::Device;
+use crate::common::machine::group::{self, Group};
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;

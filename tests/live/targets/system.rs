@@ -1,7 +1,7 @@
 //! Every process of the node, or of a control group, whenever it was started and by which process: its calls, and its identity.
 
-use crate::common::group::{self, Group};
 use crate::common::live::{self, Data, Running};
+use crate::common::machine::group::{self, Group};
 use crate::common::programs;
 use iotrace_bpf::rows::{Coverage, Process, Span};
 use iotrace_bpf::vocabulary::{Layer, flag};

@@ -1,6 +1,6 @@
 //! `iotrace-bpf compare`: what changed between runs.
 
-use crate::common::flushes::flushes;
+use crate::common::synthetic::flushes::flushes;
 use assert_cmd::Command;
 use serde_json::Value;
 use std::path::Path;

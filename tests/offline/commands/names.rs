@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::trace::{Trace, file, handle, meta, process, rest};
+use crate::common::synthetic::trace::{Trace, file, handle, meta, process, rest};
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use iotrace_bpf::rows::{Coverage, File, Loss, Metric, Mount, Object, Process, Row, Thread};
 use iotrace_bpf::vocabulary::{Kind, Layer};

@@ -7,8 +7,8 @@ use std::process::{Command, Output};
 
 use crate::common::sql;
 use crate::reports::random::{random, recorded, write};
+use iotrace_bpf::base::hist;
 use iotrace_bpf::export::report;
-use iotrace_bpf::hist;
 use serde_json::Value;
 
 fn ask(dir: &Path, args: &[&str]) -> Output {

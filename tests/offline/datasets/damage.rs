@@ -1,6 +1,7 @@
 //! Damaged datasets, as `report` and `replay` meet them: what cannot be read is named, the rest is shown, nothing fails or waits for ever.
 
-use crate::common::{extreme, peak};
+use crate::common::peak;
+use crate::common::synthetic::extreme;
 
 use std::fs;
 use std::path::{Path, PathBuf};

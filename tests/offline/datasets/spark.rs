@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::trace::{Trace, demoted, file, hooks, meta, process, rest, rpc, sums};
+use crate::common::synthetic::trace::{Trace, demoted, file, hooks, meta, process, rest, rpc, sums};
 use iotrace_bpf::analysis::speed::EARLIER_CALLS;
 use iotrace_bpf::export::{Dataset, DatasetWriter, Options, VIEWS, VIEWS_SPARK};
 use iotrace_bpf::rows::{Metric, Row, Span};

@@ -1,6 +1,7 @@
 //! What the test programs report is what they did: strace and the files that they leave agree.
 
-use crate::common::{programs, strace};
+use crate::common::programs;
+use crate::common::tools::strace;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs;

@@ -1,7 +1,7 @@
 //! A dataset with processes of several users, as `--system` records it: the copy for one of them, by the query of docs/security.md.
 
 use crate::common::sql;
-use crate::common::trace::{Trace, file, meta, process};
+use crate::common::synthetic::trace::{Trace, file, meta, process};
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use iotrace_bpf::rows::{Process, Row};
 use iotrace_bpf::vocabulary::{Kind, Layer};

@@ -1,8 +1,8 @@
 //! `iotrace-bpf export`: what other programs read has the rows of the dataset.
 
-use crate::common::flushes::flushes;
 use crate::common::sql;
-use crate::common::trace::Trace;
+use crate::common::synthetic::flushes::flushes;
+use crate::common::synthetic::trace::Trace;
 use assert_cmd::Command;
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use iotrace_bpf::vocabulary::{Kind, Layer};

@@ -1,6 +1,7 @@
 //! `report --html`: the page opens in a browser without an error, and what it shows is what `DuckDB` finds in the dataset.
 
-use crate::common::{sql, trace};
+use crate::common::sql;
+use crate::common::synthetic::trace;
 use assert_cmd::Command;
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use iotrace_bpf::rows::{Block, Row, Span, span_id};

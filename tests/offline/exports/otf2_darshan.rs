@@ -6,8 +6,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::commands::sql_command::dataset;
-use crate::common::trace::{Trace, file, handle, meta, process};
-use crate::common::{exports, sql};
+use crate::common::sql;
+use crate::common::synthetic::trace::{Trace, file, handle, meta, process};
+use crate::common::tools::exports;
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use iotrace_bpf::rows::{Handle, Row, Thread};
 use iotrace_bpf::vocabulary::{Kind, Layer, flag};

@@ -1,8 +1,8 @@
 //! `iotrace-bpf export --to perfetto`, read with Perfetto's own messages: every row is a slice, tracks are whole.
 
 use crate::common::sql;
-use crate::common::trace::{Trace, file, meta, process};
-use crate::common::{extreme, flushes::flushes};
+use crate::common::synthetic::trace::{Trace, file, meta, process};
+use crate::common::synthetic::{extreme, flushes::flushes};
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use iotrace_bpf::rows::{Metric, Row, Thread};
 use iotrace_bpf::vocabulary::{Kind, Layer, flag};

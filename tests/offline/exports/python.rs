@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::sql;
-use crate::common::trace::{Trace, file, hooks, meta, process, rest};
+use crate::common::synthetic::trace::{Trace, file, hooks, meta, process, rest};
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use iotrace_bpf::rows::{Coverage, Rollup, Row};
 use iotrace_bpf::vocabulary::{Kind, Layer};

@@ -1,7 +1,7 @@
 //! `export --to text`: a line for each row, in the order of time, with what caused it.
 
 use crate::common::sql;
-use crate::common::trace::{Trace, file, meta, process};
+use crate::common::synthetic::trace::{Trace, file, meta, process};
 use crate::reports::random::recorded;
 use assert_cmd::Command;
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};

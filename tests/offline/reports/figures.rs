@@ -1,6 +1,6 @@
 //! Errors, sizes, devices and collective calls of traces made by hand, and reports of some of the calls.
 
-use crate::common::trace::{Trace, file, process};
+use crate::common::synthetic::trace::{Trace, file, process};
 use iotrace_bpf::analysis::findings::Config;
 use iotrace_bpf::export::report::{Report, Scope, build, build_of};
 use iotrace_bpf::rows::{Block, CallPath, Row};

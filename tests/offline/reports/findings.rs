@@ -1,6 +1,6 @@
 //! Findings are the same wherever they are shown, and `docs/findings.md` has a section for each rule and no others.
 
-use crate::common::flushes::flushes;
+use crate::common::synthetic::flushes::flushes;
 use iotrace_bpf::analysis::findings::rules::RULES;
 use iotrace_bpf::export::report::{Config, Scope, Union, build, build_of};
 use iotrace_bpf::replay::Replay;

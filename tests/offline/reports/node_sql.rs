@@ -1,7 +1,7 @@
 //! The view `v_node` has the points of the dashboard's resolutions, of rows that are written where a figure changes.
 
 use crate::common::sql;
-use crate::common::trace::meta;
+use crate::common::synthetic::trace::meta;
 use crate::reports::random::write;
 use iotrace_bpf::node::figures::{Digest, Figure, LEVELS, Reading, TOTALS};
 use iotrace_bpf::node::resolutions::{Point, Resolutions};

@@ -4,7 +4,7 @@ use crate::common::sql;
 
 use std::path::Path;
 
-use crate::common::trace::{Trace, meta};
+use crate::common::synthetic::trace::{Trace, meta};
 use crate::reports::random::{BEGAN, NODES, TOP, made, random, write, write_of};
 use iotrace_bpf::export::report;
 use iotrace_bpf::replay::Replay;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::trace::{demoted, meta, rest, rpc, sums};
+use crate::common::synthetic::trace::{demoted, meta, rest, rpc, sums};
 use crate::reports::random::{BEGAN, random, write};
 use iotrace_bpf::export::{Moment, Options, Progress, RotatingWriter, VIEWS, report};
 use iotrace_bpf::rows::Row;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::common::trace::{Trace, file, handle, hooks, meta, process};
+use crate::common::synthetic::trace::{Trace, file, handle, hooks, meta, process};
 use iotrace_bpf::analysis::speed::{EARLIER_CALLS, SPEEDS};
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use iotrace_bpf::rows::{CallPath, Metric, Row, Stack};

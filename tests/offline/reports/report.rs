@@ -1,6 +1,6 @@
 //! The report on traces made by hand, whose figures are known exactly.
 
-use crate::common::trace::{Trace, file, handle, meta, process};
+use crate::common::synthetic::trace::{Trace, file, handle, meta, process};
 use iotrace_bpf::export::report::{Bytes, Chain, LayerRow, Look, OpRow, PhaseRow, Report, WIDTH, build};
 use iotrace_bpf::rows::{Coverage, File, Loss, Metric, Object, Row};
 use iotrace_bpf::vocabulary::{Kind, Layer, flag};

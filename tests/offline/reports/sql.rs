@@ -2,7 +2,7 @@
 
 use crate::common::{figures, sql};
 
-use crate::common::trace::Trace;
+use crate::common::synthetic::trace::Trace;
 use crate::datasets::sample::sample;
 use crate::reports::random::{Op, random, recorded, write};
 use iotrace_bpf::export::report;

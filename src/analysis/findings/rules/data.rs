@@ -3,7 +3,7 @@
 use super::{Rule, at_least, each};
 use crate::analysis::findings::case::{Case, Found};
 use crate::analysis::findings::groups::group::{DEVICE, DEVQUEUE, Group, IN_CALLS, SLEEP};
-use crate::text::{bytes, percent};
+use crate::base::text::{bytes, percent};
 use crate::vocabulary::{Kind, Layer};
 
 fn is_data(group: &Group) -> bool {

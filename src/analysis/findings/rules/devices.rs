@@ -10,7 +10,7 @@ use crate::analysis::findings::case::{Case, Found};
 use crate::analysis::findings::groups::group::{
     CPU, DEVICE, DEVQUEUE, FLUSH, Group, IN_CALLS, JOURNAL, LIBRARY, REMOTE, THROTTLE, WRITEBACK,
 };
-use crate::text::{bytes, time};
+use crate::base::text::{bytes, time};
 use crate::vocabulary::{Kind, LAYERS, Layer};
 
 pub const DIRECT_MISALIGNED: Rule = Rule {

@@ -10,7 +10,7 @@ use crate::analysis::findings::case::{Case, Found};
 use crate::analysis::findings::groups::group::{
     BETWEEN, DEVICE, DEVQUEUE, Group, IN_CALLS, LOCK, PAGE, RUNQ, SLEEP, THROTTLE, WITH_LOOP, WRITEBACK,
 };
-use crate::text::{bytes, percent, time};
+use crate::base::text::{bytes, percent, time};
 use crate::vocabulary::{Kind, Layer};
 
 /// Errors that end runs, and never belong to looking for a file.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Rule, at_least, each, exchange, is_transfer, only, own};
 use crate::analysis::findings::case::{Case, Found};
 use crate::analysis::findings::groups::group::{Group, IN_CALLS, LIBRARY, WITH_LOOP};
-use crate::text::{bytes, percent};
+use crate::base::text::{bytes, percent};
 use crate::vocabulary::{Kind, Layer};
 
 /// Groups of the critical lane by the function that the program called.

@@ -3,7 +3,7 @@
 use super::{Rule, at_least};
 use crate::analysis::findings::case::{Case, Found};
 use crate::analysis::findings::groups::group::{Group, WITH_LOOP};
-use crate::text::time;
+use crate::base::text::time;
 use crate::vocabulary::{Kind, Layer};
 
 fn names(group: &Group) -> bool {

@@ -11,7 +11,7 @@ mod stdio;
 
 use crate::analysis::findings::case::{Case, Found};
 use crate::analysis::findings::groups::group::{Group, LIBRARY};
-use crate::text::time;
+use crate::base::text::time;
 use crate::vocabulary::{Kind, Layer};
 
 /// A number that a condition compares with; `--rules FILE` can change it.

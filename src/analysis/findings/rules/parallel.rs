@@ -4,7 +4,7 @@ use super::{Rule, at_least, each, exchange, is_transfer, only, own};
 use crate::HashMap;
 use crate::analysis::findings::case::{Case, Found};
 use crate::analysis::findings::groups::group::{Group, IN_CALLS, LIBRARY, RUNQ};
-use crate::text::{bytes, time};
+use crate::base::text::{bytes, time};
 use crate::vocabulary::{Kind, Layer};
 
 pub const DATA_SIEVING: Rule = Rule {

@@ -7,7 +7,7 @@ use super::{Rule, at_least, each, only};
 use crate::analysis::findings::Severity;
 use crate::analysis::findings::case::{Case, Found};
 use crate::analysis::findings::groups::group::{CPU, DEVICE, DEVQUEUE, Group, IN_CALLS, LOCK, REMOTE, RUNQ, SLEEP};
-use crate::text::{bytes, percent};
+use crate::base::text::{bytes, percent};
 use crate::vocabulary::{Kind, Layer};
 
 fn is_write(group: &Group) -> bool {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Rule, at_least, each, is_transfer, only, own};
 use crate::analysis::findings::case::{Case, Found};
 use crate::analysis::findings::groups::group::{BETWEEN, Group, IN_CALLS, LIBRARY, RUNQ};
-use crate::text::{bytes, percent};
+use crate::base::text::{bytes, percent};
 use crate::vocabulary::Layer;
 
 pub const STDIO_TURNS: Rule = Rule {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::base::paths::{self, Rooted, lossy_path, moved_inside};
 use crate::correlate::resources::files::Files;
-use crate::paths::{self, Rooted, lossy_path, moved_inside};
 use crate::rows::{FilePath, PATHS};
 
 /// A path leads to the file no more.

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 
-use crate::text;
+use crate::base::text;
 
 const DAY_NS: i64 = 86_400_000_000_000;
 /// `st_blocks` counts these, whatever the file system has.

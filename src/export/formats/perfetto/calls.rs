@@ -9,10 +9,10 @@ use super::packets::Packets;
 use crate::HashMap;
 use crate::analysis::nesting::is_phase;
 use crate::analysis::trace::source::{IdKind, Source};
+use crate::base::text;
 use crate::export::formats::texts::Texts;
 use crate::export::report::Union;
 use crate::rows::{PARTS, Process, SEQ_BITS, Span, Thread};
-use crate::text;
 use crate::vocabulary::{flag, intern};
 
 /// Tracks of one thread, for calls and phases, and for operations that are in progress at a time.
@@ -164,7 +164,7 @@ impl<'a> Calls<'a> {
             thread: Some(ThreadDescriptor {
                 pid: Some(number),
                 tid: Some(tid),
-                thread_name: self.comms.get(&id).map(crate::text::escape),
+                thread_name: self.comms.get(&id).map(crate::base::text::escape),
             }),
             ..TrackDescriptor::default()
         })?;
@@ -181,16 +181,17 @@ impl<'a> Calls<'a> {
         }
         let about = self.processes.get(&span.process_ix);
         let exe = about.and_then(|process| process.exe.as_deref());
-        let mut name = exe.map_or_else(String::new, |exe| crate::text::escape(exe.rsplit('/').next().unwrap_or(exe)));
+        let mut name =
+            exe.map_or_else(String::new, |exe| crate::base::text::escape(exe.rsplit('/').next().unwrap_or(exe)));
         if let Some(rank) = about.and_then(|process| process.rank) {
             name = format!("rank {rank}: {name}");
         }
         // On several nodes processes have equal pids.
         let number = if self.several { span.process_ix } else { span.pid };
         if let Some(origin) = self.union.origin(IdKind::Process, span.process_ix.into()) {
-            name = format!("{}: {name} (pid {})", crate::text::escape(origin.host), span.pid);
+            name = format!("{}: {name} (pid {})", crate::base::text::escape(origin.host), span.pid);
         }
-        let cmdline = about.map(|process| process.cmdline.iter().map(crate::text::escape).collect());
+        let cmdline = about.map(|process| process.cmdline.iter().map(crate::base::text::escape).collect());
         let track = packets.track(TrackDescriptor {
             process: Some(ProcessDescriptor {
                 pid: Some(number),

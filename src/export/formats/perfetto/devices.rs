@@ -91,8 +91,8 @@ impl<'a> Devices<'a> {
 }
 
 fn new(packets: &mut Packets<'_>, host: Option<&str>, block: &Block) -> Result<Device> {
-    let name = crate::text::escape(block.device_name());
-    let node = host.map(|host| crate::text::escape(host) + ": ").unwrap_or_default();
+    let name = crate::base::text::escape(block.device_name());
+    let node = host.map(|host| crate::base::text::escape(host) + ": ").unwrap_or_default();
     let name = Some(format!("{node}device {name}"));
     let track = packets.track(TrackDescriptor { name, ..TrackDescriptor::default() })?;
     let depth = packets.track(TrackDescriptor {

@@ -24,8 +24,8 @@ pub fn write(union: &Union, packets: &mut Packets<'_>) -> Result<()> {
             Some(track) => *track,
             None if tracks.len() >= TRACKS_MAX => return Ok(()),
             None => {
-                let node = if several { crate::text::escape(host) + ": " } else { String::new() };
-                let label = key.2.as_ref().map(|label| format!(" {}", crate::text::escape(label)));
+                let node = if several { crate::base::text::escape(host) + ": " } else { String::new() };
+                let label = key.2.as_ref().map(|label| format!(" {}", crate::base::text::escape(label)));
                 let track = packets.track(TrackDescriptor {
                     name: Some(format!("{node}{}{}", metric.name, label.unwrap_or_default())),
                     counter: Some(CounterDescriptor::default()),

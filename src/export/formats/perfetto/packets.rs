@@ -76,7 +76,7 @@ struct Names {
 fn number(known: &mut HashMap<&'static str, u64>, new: &mut Vec<InternedName>, name: &'static str) -> u64 {
     let next = known.len() as u64 + 1;
     *known.entry(name).or_insert_with(|| {
-        new.push(InternedName { iid: Some(next), name: Some(crate::text::escape(name)) });
+        new.push(InternedName { iid: Some(next), name: Some(crate::base::text::escape(name)) });
         next
     })
 }
@@ -179,7 +179,7 @@ impl<'a> Packets<'a> {
         if let Some(known) = self.names.texts.get(text) {
             return DebugAnnotation { string_value_iid: Some(*known), ..note };
         }
-        let plain = crate::text::escape(text);
+        let plain = crate::base::text::escape(text);
         if self.names.texts.len() >= TEXTS_MAX {
             return DebugAnnotation { string_value: Some(plain), ..note };
         }

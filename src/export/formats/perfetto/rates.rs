@@ -62,7 +62,7 @@ impl Rates {
     /// A track for each, with a value wherever the rate changes.
     pub fn write(self, packets: &mut Packets<'_>) -> Result<()> {
         for ((host, layer, kind), bins) in self.all {
-            let node = host.map(|host| crate::text::escape(host) + ": ").unwrap_or_default();
+            let node = host.map(|host| crate::base::text::escape(host) + ": ").unwrap_or_default();
             let track = packets.track(TrackDescriptor {
                 name: Some(format!("{node}{layer} {} by second", kind.name())),
                 counter: Some(CounterDescriptor { unit_name: Some("B/s".to_owned()) }),

@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Display, Write as _};
 
+use crate::base::text::{errno, escape};
 use crate::rows::{Block, Span};
-use crate::text::{errno, escape};
 use crate::vocabulary::flag;
 
 /// Names of flags; those that other fields show are left out.

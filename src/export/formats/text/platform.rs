@@ -8,9 +8,9 @@ use anyhow::Result;
 
 use super::lines::{Line, quoted};
 use crate::analysis::trace::source::Source;
+use crate::base::text::{escape, wall};
 use crate::export::report::{Finding, LayerCoverage, LossRow, NodeRow, Report, Union};
 use crate::rows::{Mount, Process};
-use crate::text::{escape, wall};
 
 /// Facts that come first, in this order.
 const FIRST: [&str; 16] = [

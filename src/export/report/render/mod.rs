@@ -8,10 +8,10 @@ mod text;
 
 use anyhow::Result;
 
+use crate::base::text::wrapped;
+use crate::base::usage::{bail, hint};
 use crate::export::report::Report;
 use crate::export::report::render::style::{Line, Tone};
-use crate::text::wrapped;
-use crate::usage::{bail, hint};
 pub use sections::{FINDINGS, SECTIONS, Section, section};
 use table::Table;
 

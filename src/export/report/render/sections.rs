@@ -1,10 +1,10 @@
 //! The sections of a report, in their order: what each is called, when it is there, and how it is made.
 
+use crate::base::usage;
 use crate::export::report::Report;
 use crate::export::report::render::style::Line;
 use crate::export::report::render::table::Table;
 use crate::export::report::render::{Look, tables, text};
-use crate::usage;
 use crate::vocabulary::Layer;
 
 /// A section.

@@ -1,6 +1,6 @@
 //! Lines of text whose pieces have a meaning: colours follow from it.
 
-use crate::text::{columns, cut_end};
+use crate::base::text::{columns, cut_end};
 use crate::vocabulary::Layer;
 
 /// What a piece of text means.

@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 
 use anyhow::Result;
 
+use crate::base::text::{bytes, columns, cut_end, cut_middle, escape, percent, ratio, time, wrapped};
 use crate::export::report::Bytes;
 use crate::export::report::render::style::{Line, Tone};
-use crate::text::{bytes, columns, cut_end, cut_middle, escape, percent, ratio, time, wrapped};
 
 /// The least width that names and paths are cut to before columns are left out.
 const NAME_MIN: usize = 20;

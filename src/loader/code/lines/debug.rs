@@ -8,9 +8,9 @@ use std::path::Path;
 use gimli::{AttributeValue as Value, DwarfSections, EndianSlice, LittleEndian, SectionId};
 use object::Object as _;
 
+use crate::base::usage::hint;
 use crate::catalog::Lines;
 use crate::loader::code::lines::{File, No, Reader, Region, section};
-use crate::usage::hint;
 
 type Dwarf<'a> = gimli::Dwarf<Reader<'a>>;
 type Unit<'a> = gimli::Unit<Reader<'a>>;

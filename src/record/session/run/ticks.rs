@@ -1,11 +1,12 @@
 //! What is noted at each tick: verdicts, losses, and what the hooks cost.
 
+use crate::base::{notices, text};
 use crate::loader::session::{EXCLUDED, UNPLACED};
+use crate::probes;
 use crate::record::session::run::Run;
 use crate::record::session::share::{Cpu, Share};
 use crate::rows::{self, Coverage, Loss, Metric, Row};
 use crate::vocabulary::Layer;
-use crate::{notices, probes, text};
 use std::collections::BTreeMap;
 
 /// What was counted so far.

@@ -1,9 +1,9 @@
 //! What the program asked for, by the layer that it called, and what became of it.
 
+use crate::base::text::{bytes, escape};
 use crate::export::report::render::mark;
 use crate::export::report::render::table::{Cell, Column, Table, Value};
 use crate::export::report::{Bytes, Called, Chain, ClassBytes, Report, Step};
-use crate::text::{bytes, escape};
 use crate::vocabulary::{LAYERS, Layer};
 
 fn step(chain: &Chain, layer: Layer) -> Option<&Step> {

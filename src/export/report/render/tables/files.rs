@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
+use crate::base::text::time;
 use crate::export::report::render::mark;
 use crate::export::report::render::style::Tone;
 use crate::export::report::render::table::{Cell, Column, Rows, Table, Value};
 use crate::export::report::render::tables::on_node;
 use crate::export::report::{Bytes, FileLayer, FileRow, Report};
-use crate::text::time;
 use crate::vocabulary::{KINDS, Layer};
 
 /// Files shown.

@@ -1,10 +1,10 @@
 //! Failed look-ups: a line for each error in each directory.
 
+use crate::base::text::time;
 use crate::export::report::render::mark;
 use crate::export::report::render::table::{Cell, Column, Table, Value};
 use crate::export::report::render::tables::on_node;
 use crate::export::report::{FailedLookup, Report};
-use crate::text::time;
 
 /// Lines shown.
 const LINES: usize = 20;

@@ -1,8 +1,8 @@
 //! The nodes of a report, and how far their clocks are apart.
 
+use crate::base::text::{escape, wall};
 use crate::export::report::render::table::{Cell, Column, Table, Value};
 use crate::export::report::{NodeRow, Report};
-use crate::text::{escape, wall};
 
 /// Nodes shown.
 const NODES: usize = 16;

@@ -1,9 +1,9 @@
 //! What each rank did, or each process, and how unevenly ranks share the work.
 
+use crate::base::text::{ratio, time};
 use crate::export::report::render::mark;
 use crate::export::report::render::table::{Cell, Column, Rows, Table, Value};
 use crate::export::report::{Imbalance, RankRow, Report};
-use crate::text::{ratio, time};
 use crate::vocabulary::LAYERS;
 
 /// Ranks or processes shown, those with the most time.

@@ -1,8 +1,8 @@
 //! Functions against earlier runs.
 
+use crate::base::text::{percent, time};
 use crate::export::report::render::table::{Cell, Column, Table, Value};
 use crate::export::report::{Report, SPEEDS, SpeedRow};
-use crate::text::{percent, time};
 
 /// All functions together.
 pub fn title(report: &Report) -> String {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::base::text::escape;
 use crate::export::report::render::style::{Line, Tone};
 use crate::export::report::render::table::{Cell, Column, Table, Value};
 use crate::export::report::render::text::run::software;
 use crate::export::report::render::{Look, plural};
 use crate::export::report::{LayerCoverage, LossRow, Report};
-use crate::text::escape;
 use crate::vocabulary::Layer;
 
 /// Programs shown that could not be looked into.

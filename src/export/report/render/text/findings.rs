@@ -1,11 +1,11 @@
 //! What is wrong with the run, the worst first.
 
 use crate::analysis::findings::{Finding, Findings, NotEvaluated, Severity};
+use crate::base::text::{escape, percent, time};
 use crate::export::report::Report;
 use crate::export::report::render::Look;
 use crate::export::report::render::style::{Line, Tone};
 use crate::export::report::render::table::{Cell, Column, Table, Value};
-use crate::text::{escape, percent, time};
 
 /// Findings shown; `--top` and JSON have more.
 const SHOWN: usize = 5;

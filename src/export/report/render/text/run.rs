@@ -1,10 +1,10 @@
 //! What ran, in two lines, and what a reader must know before trusting a figure.
 
+use crate::base::text::{escape, percent, time};
 use crate::export::report::render::style::{Line, Tone};
 use crate::export::report::render::table::{Cell, Column, Table};
 use crate::export::report::render::{Look, plural};
 use crate::export::report::{LayerCoverage, OpRow, Report, Tracing, Utilisation};
-use crate::text::{escape, percent, time};
 use crate::vocabulary::Layer;
 
 /// Page faults that waited for a device from which on the report mentions that it leaves them out: loading programs makes some.

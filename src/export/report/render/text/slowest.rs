@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
+use crate::base::text::Set::{self, Name, Right};
+use crate::base::text::{self, bytes, cut_middle, escape, time};
 use crate::export::report::render::style::Line;
 use crate::export::report::render::table::{Cell, Column, Table, Value};
 use crate::export::report::render::{Look, mark, plural};
 use crate::export::report::{BlockNode, CallTree, Node, Report};
-use crate::text::Set::{self, Name, Right};
-use crate::text::{self, bytes, cut_middle, escape, time};
 
 /// Entries of one call tree.
 const TREE_LINES: usize = 16;

@@ -1,10 +1,10 @@
 //! Where slow calls were made: each stack from the system call up to `main`.
 
+use crate::base::text::{escape, time};
 use crate::export::report::render::style::{Line, Tone};
 use crate::export::report::render::table::{Cell, Column, Table, Value};
 use crate::export::report::render::{Look, mark};
 use crate::export::report::{Report, StackRow};
-use crate::text::{escape, time};
 
 /// Stacks shown, and frames of each.
 const STACKS: usize = 5;

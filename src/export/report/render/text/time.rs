@@ -1,10 +1,10 @@
 //! The time in calls by layer and wait as one bar with its legend.
 
+use crate::base::text::{columns, percent, time};
 use crate::export::report::render::style::{Line, Tone};
 use crate::export::report::render::table::{Cell, Column, Table, Value};
 use crate::export::report::render::{Look, mark};
 use crate::export::report::{Report, TimePart};
-use crate::text::{columns, percent, time};
 use crate::vocabulary::Layer;
 
 /// Columns of the bar, at most.

@@ -1,6 +1,6 @@
 //! Messages for the user while a trace goes on: on stderr, or on a dashboard, which stderr would spoil.
 
-use crate::text::message;
+use super::text::message;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

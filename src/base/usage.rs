@@ -14,7 +14,7 @@ pub fn wrong(error: &anyhow::Error) -> anyhow::Error {
 
 /// `anyhow::bail!` for wrong usage.
 macro_rules! bail {
-    ($($text:tt)*) => { return Err($crate::usage::WrongUsage(format!($($text)*)).into()) };
+    ($($text:tt)*) => { return Err($crate::base::usage::WrongUsage(format!($($text)*)).into()) };
 }
 pub(crate) use bail;
 

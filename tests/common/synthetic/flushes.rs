@@ -1,6 +1,6 @@
 //! A dataset with one cause in it.
 
-use crate::common::trace::{Trace, file, process};
+use crate::common::synthetic::trace::{Trace, file, process};
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use iotrace_bpf::rows::{Coverage, Row};
 use iotrace_bpf::vocabulary::{Kind, Layer};

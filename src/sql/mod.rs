@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// What Python does in place of the program.
-const SCRIPT: &str = include_str!("sql.py");
+const SCRIPT: &str = include_str!("run.py");
 
 /// Becomes a program that answers `query`, or what is typed or piped, about the datasets in `dir`.
 ///

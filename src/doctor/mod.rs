@@ -2,13 +2,14 @@
 
 mod hints;
 
+use crate::base::notices;
+use crate::catalog;
 use crate::doctor::hints::{Machine, Mend, Wrong};
 use crate::loader::kernel::hooks::Group;
 use crate::loader::kernel::privileges::{self, Capability, HOLD};
 use crate::loader::kernel::{self, Capabilities, programs};
 use crate::loader::processes::{limits, namespace};
 use crate::vocabulary::Layer;
-use crate::{catalog, notices};
 use anyhow::Result;
 use std::fs;
 use std::io::Write;
