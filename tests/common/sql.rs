@@ -11,7 +11,7 @@ use serde_json::Value;
 /// The Python that `cargo xtask` sets up, with `DuckDB` and the libraries of `tests/requirements.txt`.
 pub fn python() -> PathBuf {
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/venv/bin/python");
-    assert!(python.exists(), "{} is missing: run `cargo xtask setup`", python.display());
+    assert!(python.exists(), "{} is missing: `cargo xtask test` makes it", python.display());
     python
 }
 

@@ -1,4 +1,4 @@
-//! Tests that trace real programs on the running kernel: one at a time, as root.
+//! Tests that trace real programs on the running kernel, as root; `.config/nextest.toml` has which may run beside another one.
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 

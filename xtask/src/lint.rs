@@ -1,9 +1,10 @@
 //! Every check that needs no run of the program; any warning is a failure.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 use crate::{Tree, arrows, prose, setup, shell, venv};
 
@@ -15,30 +16,43 @@ const GENERATED: &str = "vmlinux";
 /// What is written in Python and checked: the package, and the notebooks in `examples`.
 const PYTHON: &[&str] = &["python", "examples"];
 
-/// Runs the checks in turn, the quick ones first.
+/// Runs the checks, the quick ones first, and those with Python last: its packages, among them Spark's, keep a CPU busy for
+/// minutes, and come while others are checked.
 pub fn run(tree: &Tree) -> Result<()> {
     setup::packages(setup::PACKAGES)?;
-    venv::make(tree)?;
     step("format of Rust");
     shell::run(Command::new("cargo").args(["fmt", "--all", "--check"]))?;
     step("format of C");
     shell::run(Command::new("clang-format").args(["--dry-run", "-Werror"]).args(c_files(C_DIRECTORIES)?))?;
-    step("Python");
-    let ruff = || Command::new(tree.target.join("venv/bin/ruff"));
-    shell::run(ruff().args(["format", "--no-cache", "--check"]).args(PYTHON))?;
-    shell::run(ruff().args(["check", "--no-cache"]).args(PYTHON))?;
     step("directions of imports");
     arrows::check(Path::new("src"))?;
     step("documents");
     prose::check(Path::new("."))?;
-    step("clippy");
-    shell::run(Command::new("cargo").args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    step("documentation");
-    let mut doc = Command::new("cargo");
-    doc.args(["doc", "--workspace", "--no-deps", "--document-private-items"]).env("RUSTDOCFLAGS", "-Dwarnings");
-    shell::run(&mut doc)?;
+    let (checked, python) = thread::scope(|scope| {
+        let python = scope.spawn(|| venv::make(tree));
+        (rust(), python.join().map_err(|_| anyhow!("a thread of xtask panicked")))
+    });
+    checked.and(python?)?;
+    step("Python");
+    let ruff = || Command::new(tree.target.join("venv/bin/ruff"));
+    shell::run(ruff().args(["format", "--no-cache", "--check"]).args(PYTHON))?;
+    shell::run(ruff().args(["check", "--no-cache"]).args(PYTHON))?;
     println!("\nNo complaints.");
     Ok(())
+}
+
+/// What compiles.
+fn rust() -> Result<()> {
+    // Nothing is linked: a library in C++ that fuzzing needs is not compiled where another one is named.
+    let cargo = |task: &str| {
+        let mut command = Command::new("cargo");
+        command.args([task, "--workspace"]).env("CUSTOM_LIBFUZZER_PATH", "target/libfuzzer.a");
+        command
+    };
+    step("clippy");
+    shell::run(cargo("clippy").args(["--all-targets", "--", "-D", "warnings"]))?;
+    step("documentation");
+    shell::run(cargo("doc").args(["--no-deps", "--document-private-items"]).env("RUSTDOCFLAGS", "-Dwarnings"))
 }
 
 fn step(name: &str) {

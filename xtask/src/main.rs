@@ -45,11 +45,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Task {
     /// Install the system packages that are missing (as root, with apt-get), or list them
-    Setup {
-        /// Also those of the virtual machines, and the Python packages of the tests
-        #[arg(long)]
-        all: bool,
-    },
+    Setup,
     /// Build the tracer and trace a small parallel HDF5 program with it
     Demo,
     /// Run every test; the live ones need root
@@ -57,9 +53,6 @@ enum Task {
         /// Leave out the tests that trace real programs
         #[arg(long)]
         no_live: bool,
-        /// Run `cargo xtask vm` beside them, on what they leave of the CPUs
-        #[arg(long, conflicts_with_all = ["no_live", "args"])]
-        vm: bool,
         /// Passed on to the test runner, for example a part of a test's name
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
@@ -134,15 +127,14 @@ fn run(task: Task) -> Result<()> {
     let tree = Tree { root: root.to_path_buf(), target };
     env::set_current_dir(&tree.root).with_context(|| format!("cannot enter {}", tree.root.display()))?;
     match task {
-        Task::Setup { all } => {
-            let made = if all { setup::all(&tree) } else { setup::packages(setup::PACKAGES) };
-            made?;
+        Task::Setup => {
+            setup::packages(setup::PACKAGES)?;
             println!("Nothing is missing.");
             Ok(())
         }
         Task::Demo => demo::run(&tree),
-        Task::Test { no_live, vm, args } => test::run(&tree, no_live, vm, &args),
-        Task::Vm { kernel } => vm::prepare(&tree, &kernel)?.run(&tree, vm::ALONE, &|| ()).report(),
+        Task::Test { no_live, args } => test::run(&tree, no_live, &args),
+        Task::Vm { kernel } => vm::prepare(&tree, &kernel)?.run(&tree).report(),
         Task::Bench { group, rounds, dir } => bench::run(&tree, group, rounds, &dir),
         Task::Fuzz { seconds, target } => fuzz::run(&tree, seconds, target.as_deref()),
         Task::Soak(wish) => soak::run(&tree, &wish),

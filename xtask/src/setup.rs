@@ -1,11 +1,10 @@
 //! What the project needs from the system: the one list of packages, and installing those that are missing.
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
-use std::thread;
 
-use crate::{Tree, shell, venv, vm};
+use crate::shell;
 
 /// How one sees that a package is installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,22 +129,6 @@ pub const BPFTOOL: Package = package("bpftool", "bpftool", Sign::Program("bpftoo
 /// What makes `python3 -m venv` work.
 const VENV: Package =
     package("python3-venv", "python3", Sign::Python("ensurepip"), "runs DuckDB and pandas in the tests");
-
-/// All packages, and the Python packages of the tests: beside each other where Python can have environments already, for
-/// one CPU is busy with Spark's archives for minutes.
-pub fn all(tree: &Tree) -> Result<()> {
-    let wanted = [PACKAGES, vm::PACKAGES].concat();
-    if !is_there(VENV.sign) {
-        packages(&wanted)?;
-    }
-    let early = thread::scope(|scope| {
-        let python = scope.spawn(|| venv::make(tree));
-        packages(&wanted)?;
-        python.join().map_err(|_| anyhow!("a thread of xtask panicked"))
-    })?;
-    // One of them may need a compiler that was not there yet.
-    early.or_else(|_| venv::make(tree))
-}
 
 /// Installs those of `packages` that are missing; without the right or the means, fails and names the remedy.
 pub fn packages(packages: &[Package]) -> Result<()> {

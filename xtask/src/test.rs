@@ -4,22 +4,23 @@ use anyhow::{Context, Result, anyhow, bail};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
 
-use crate::vm::{self, doc};
+use crate::vm::doc;
 use crate::{Tree, fuzz, kept, setup, shell, speedscope, venv};
 
 /// Names the file in which live tests note how each layer was probed (tests/common/live.rs).
 const NOTES: &str = "IOTRACE_TEST_TIERS";
 
-/// How long machines may take to boot, before tests run beside them.
-const BOOT: Duration = Duration::from_mins(3);
+/// The package of everything but the program and its tests.
+const LIBRARY: &str = "iotrace-bpf-lib";
 
-/// `args` go to the test runner. With `no_live` the tests that trace real programs are left out, with `machines` those on
-/// other kernels run beside all others.
-pub fn run(tree: &Tree, no_live: bool, machines: bool, args: &[String]) -> Result<()> {
+/// How the library's own tests are built: not optimised, that takes a third of the time. A profile of its own would have
+/// all other packages built again.
+const NOT_OPTIMISED: (&str, &str) = ("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
+
+/// `args` go to the test runner. With `no_live` the tests that trace real programs are left out.
+pub fn run(tree: &Tree, no_live: bool, args: &[String]) -> Result<()> {
     if !no_live && !shell::is_root() {
         bail!(
             "the live tests trace real programs, which needs root; run one of\n  \
@@ -35,12 +36,9 @@ pub fn run(tree: &Tree, no_live: bool, machines: bool, args: &[String]) -> Resul
     let notes = tree.target.join("live.tiers");
     let _ = fs::remove_file(&notes);
     if shell::which("cargo-nextest").is_some() {
-        nextest(tree, no_live, machines, args, &notes)?;
+        nextest(tree, no_live, args, &notes)?;
     } else {
         cargo_test(no_live, args, &notes)?;
-        if machines {
-            vm::prepare(tree, "all")?.run(tree, vm::ALONE, &|| ()).report()?;
-        }
     }
     if !no_live && args.is_empty() {
         doc::write_running(&notes)?;
@@ -51,25 +49,30 @@ pub fn run(tree: &Tree, no_live: bool, machines: bool, args: &[String]) -> Resul
     Ok(())
 }
 
-/// `.config/nextest.toml` keeps live tests from running beside each other. Their datasets are compared with SQL meanwhile.
-fn nextest(tree: &Tree, no_live: bool, machines: bool, args: &[String], notes: &Path) -> Result<()> {
-    let command = |profile: &str| {
-        let mut command = Command::new("cargo");
-        command.args(["nextest", "run", "--workspace", "--exclude", fuzz::PACKAGE]);
-        command.args(["--lib", "--bins", "--tests"]);
-        command.args(["--profile", profile]).env(NOTES, notes);
+/// `.config/nextest.toml` has which live tests run beside each other. Their datasets are compared with SQL meanwhile, and the
+/// library's own tests run on what they leave of the CPUs.
+fn nextest(tree: &Tree, no_live: bool, args: &[String], notes: &Path) -> Result<()> {
+    let all = || {
+        let mut command = nextest_by(Command::new("cargo"));
+        command.args(["--workspace", "--exclude", fuzz::PACKAGE, "--lib", "--bins", "--tests"]);
         command
     };
     if no_live {
-        return shell::run(command("default").args(["--filterset", "not binary(live)"]).args(args));
+        return shell::run(all().args(["--filterset", "not binary(live)"]).args(args));
     }
     let dir = tree.target.join("kept");
     if dir.exists() {
         fs::remove_dir_all(&dir).with_context(|| format!("cannot remove {}", dir.display()))?;
     }
     fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
-    let tests = |profile: &str| shell::run(command(profile).env(kept::LATER, &dir).args(args));
-    let run = || if machines { beside_machines(tree, tests) } else { tests("default") };
+    let chosen = |which: &[&str]| shell::run(all().args(which).args(args).env(NOTES, notes).env(kept::LATER, &dir));
+    let run = || {
+        if args.is_empty() {
+            beside_the_library(|| chosen(&["--filterset", &format!("not package({LIBRARY})")]))
+        } else {
+            chosen(&[])
+        }
+    };
     let (result, differences) = kept::beside(&kept::program()?, &dir, run)?;
     if !differences.is_empty() {
         bail!("datasets of live tests differ from SQL:\n{}", differences.join("\n"));
@@ -77,24 +80,34 @@ fn nextest(tree: &Tree, no_live: bool, machines: bool, args: &[String], notes: &
     result
 }
 
-/// Runs the tests of profile `beside` while there are machines, and then those of profile `alone`.
-fn beside_machines(tree: &Tree, tests: impl Fn(&str) -> Result<()>) -> Result<()> {
-    let machines = vm::prepare(tree, "all")?;
-    let (booted, boots) = mpsc::channel();
-    let (beside, ended) = thread::scope(|scope| {
-        let machines = &machines;
-        let running = scope.spawn(move || machines.run(tree, vm::BESIDE, &|| _ = booted.send(())));
-        // A kernel that gets no CPU while it boots finds that its timers do not work.
-        let all_booted = (0..machines.count()).try_for_each(|_| boots.recv_timeout(BOOT));
-        if all_booted.is_err() {
-            println!("not all machines have booted: the tests go on");
-        }
-        let beside = tests("beside");
-        (beside, running.join().map_err(|_| anyhow!("a thread of xtask panicked")))
+/// The test runner, with two threads for each CPU: `.config/nextest.toml` has how many of them a test takes.
+fn nextest_by(mut cargo: Command) -> Command {
+    let threads = 2 * thread::available_parallelism().map_or(1, usize::from);
+    cargo.args(["nextest", "run"]).env("NEXTEST_TEST_THREADS", threads.to_string());
+    cargo
+}
+
+/// Runs the library's own tests where the others, which wait more than they compute, leave a CPU.
+fn beside_the_library(others: impl FnOnce() -> Result<()>) -> Result<()> {
+    let library = |cargo| {
+        let mut command = nextest_by(cargo);
+        command.args(["--package", LIBRARY, "--lib"]).env(NOT_OPTIMISED.0, NOT_OPTIMISED.1);
+        command
+    };
+    shell::run(library(Command::new("cargo")).arg("--no-run"))?;
+    let mut command = library(shell::idle("cargo"));
+    let (of_library, others) = thread::scope(|scope| {
+        let of_library = scope.spawn(move || command.output().context("cannot start cargo"));
+        let others = others();
+        (of_library.join().map_err(|_| anyhow!("a thread of xtask panicked")), others)
     });
-    let results = [beside, tests("alone"), ended.and_then(|machines| machines.report())];
-    let errors: Vec<String> = results.into_iter().filter_map(|r| Some(format!("{:#}", r.err()?))).collect();
-    if errors.is_empty() { Ok(()) } else { bail!("{}", errors.join("\n")) }
+    let out = of_library??;
+    println!("\n== tests of the library");
+    print!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    if !out.status.success() {
+        bail!("tests of the library failed: {}", out.status);
+    }
+    others
 }
 
 /// Two runs, because only one of them may use threads.

@@ -17,11 +17,10 @@ use crate::setup::{self, Package, Sign, package};
 use crate::{Tree, kept, programs, shell, venv};
 use kernels::Kernel;
 use qemu::End;
-pub use suite::{ALONE, BESIDE};
-use suite::{Built, ConsoleLine, Patience, Verdict};
+use suite::{Built, ConsoleLine, Verdict};
 
 /// What this needs besides the packages of `cargo xtask setup`.
-pub const PACKAGES: &[Package] = &[
+const PACKAGES: &[Package] = &[
     package("qemu-system-x86", "qemu-system-x86", Sign::Program("qemu-system-x86_64"), "runs the kernels"),
     package("busybox-static", "busybox", Sign::Program("busybox"), "the first programs in them"),
     package("kmod", "kmod", Sign::Program("modprobe"), "finds their modules"),
@@ -63,14 +62,10 @@ pub fn prepare(tree: &Tree, which: &str) -> Result<Machines> {
 }
 
 impl Machines {
-    pub fn count(&self) -> usize {
-        self.kernels.len()
-    }
-
-    /// Runs the suite on all kernels at the same time. `up` is called for each of them that has booted.
-    pub fn run(&self, tree: &Tree, patience: Patience, up: &(dyn Fn() + Sync)) -> Ended {
+    /// Runs the suite on all kernels at the same time.
+    pub fn run(&self, tree: &Tree) -> Ended {
         let outcomes: Vec<Result<Outcome>> = thread::scope(|scope| {
-            let start = |kernel| scope.spawn(move || one(tree, &self.dir, (kernel, up), &self.built, patience));
+            let start = |kernel| scope.spawn(move || one(tree, &self.dir, kernel, &self.built));
             let machines: Vec<_> = self.kernels.iter().map(start).collect();
             let panicked = || Err(anyhow!("a thread of xtask panicked"));
             machines.into_iter().map(|m| m.join().unwrap_or_else(|_| panicked())).collect()
@@ -167,13 +162,7 @@ impl Ran {
 }
 
 /// Runs the suite on one kernel.
-fn one(
-    tree: &Tree,
-    dir: &Path,
-    (kernel, up): (&Kernel, &(dyn Fn() + Sync)),
-    built: &[Built],
-    patience: Patience,
-) -> Result<Outcome> {
+fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built]) -> Result<Outcome> {
     let initramfs = image::make(kernel)?;
     let job = dir.join(format!("job-{}", kernel.version));
     if job.exists() {
@@ -181,13 +170,13 @@ fn one(
     }
     fs::create_dir_all(&job).with_context(|| format!("cannot make {}", job.display()))?;
     let tracer = tree.target.join("debug/iotrace-bpf");
-    let script = suite::script(&tree.root, &job, &kernel.base, &tracer.to_string_lossy(), patience, built);
+    let script = suite::script(&tree.root, &job, &kernel.base, &tracer.to_string_lossy(), built);
     fs::write(job.join("job.sh"), script).with_context(|| format!("cannot write to {}", job.display()))?;
 
     let console = dir.join(format!("{}.console", kernel.version));
-    let mut watch = Watch { version: kernel.version, job: &job, up, start: Instant::now(), began: Instant::now() };
+    let mut watch = Watch { version: kernel.version, job: &job, start: Instant::now(), began: Instant::now() };
     let mut outcome = Outcome::default();
-    outcome.end = qemu::run(kernel, &initramfs, &job, &console, patience, |line| watch.line(line, &mut outcome))?;
+    outcome.end = qemu::run(kernel, &initramfs, &job, &console, |line| watch.line(line, &mut outcome))?;
     if outcome.done {
         let tests = &built.first().context("no tests")?.path;
         let comparison = kept::compare(tests, &job.join(suite::KEPT));
@@ -206,8 +195,6 @@ fn one(
 struct Watch<'a> {
     version: &'a str,
     job: &'a Path,
-    /// Called when it has booted.
-    up: &'a (dyn Fn() + Sync),
     start: Instant,
     /// When the tests that run now began.
     began: Instant,
@@ -225,10 +212,7 @@ impl Watch<'_> {
             to.tail.remove(0);
         }
         match suite::parse_line(line) {
-            Some(ConsoleLine::Kernel(release)) => {
-                self.progress(&format!("kernel {release} is up"));
-                (self.up)();
-            }
+            Some(ConsoleLine::Kernel(release)) => self.progress(&format!("kernel {release} is up")),
             Some(ConsoleLine::Begin { volume, name }) => {
                 self.began = Instant::now();
                 self.progress(&format!("{name} on {volume}"));

@@ -11,12 +11,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::kernels::Kernel;
-use super::suite::Patience;
 
 const DISK_BYTES: u64 = 1 << 30;
 const MEMORY: &str = "3072M";
 /// Where distributions have the server of shared directories.
 const VIRTIOFSD: &[&str] = &["/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd", "/usr/lib/virtiofsd"];
+
+/// A machine that takes longer is stopped. The whole suite takes some 9 to 20 minutes in it.
+const LIMIT: Duration = Duration::from_mins(40);
 
 /// How a machine ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,22 +32,15 @@ pub enum End {
 }
 
 /// Boots `kernel`, which runs `job/job.sh`; every line of the console goes to the file `console` and to `line`.
-pub fn run(
-    kernel: &Kernel,
-    initramfs: &Path,
-    job: &Path,
-    console: &Path,
-    patience: Patience,
-    mut line: impl FnMut(&str),
-) -> Result<End> {
+pub fn run(kernel: &Kernel, initramfs: &Path, job: &Path, console: &Path, mut line: impl FnMut(&str)) -> Result<End> {
     let state = job.join("run");
     fs::create_dir_all(&state).with_context(|| format!("cannot make {}", state.display()))?;
     let disks = [disk(&state, "ext4", &["-q", "-F"])?, disk(&state, "xfs", &["-q", "-f"])?];
     let (root, out) = (state.join("root.sock"), state.join("job.sock"));
-    let _root = Server::start(&root, Path::new("/"), true, patience)?;
-    let _out = Server::start(&out, job, false, patience)?;
+    let _root = Server::start(&root, Path::new("/"), true)?;
+    let _out = Server::start(&out, job, false)?;
 
-    let mut command = patience.command("qemu-system-x86_64");
+    let mut command = Command::new("qemu-system-x86_64");
     // Several threads would run code that another one is just patching: guests die of a breakpoint that is gone already.
     // With erms and fsrm kernels clear and copy pages by instructions that are emulated byte by byte: together with what is
     // not cleared at all (init_on_alloc, huge pages) a fifth of a trace's time.
@@ -86,7 +81,7 @@ pub fn run(
     let start = Instant::now();
     let mut end = End::Off;
     loop {
-        match lines.recv_timeout(patience.machine.saturating_sub(start.elapsed())) {
+        match lines.recv_timeout(LIMIT.saturating_sub(start.elapsed())) {
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&bytes);
                 let text = text.trim_end_matches('\r');
@@ -139,7 +134,7 @@ impl Drop for Running {
 struct Server(#[expect(dead_code, reason = "ends with it")] Group);
 
 impl Server {
-    fn start(socket: &Path, source: &Path, read_only: bool, patience: Patience) -> Result<Self> {
+    fn start(socket: &Path, source: &Path, read_only: bool) -> Result<Self> {
         let program = VIRTIOFSD.iter().find(|p| Path::new(p).is_file()).ok_or_else(|| {
             anyhow!("virtiofsd is not in {}: apt-get install qemu-system-common virtiofsd", VIRTIOFSD.join(", "))
         })?;
@@ -150,11 +145,11 @@ impl Server {
         let mut command = if read_only {
             // A view of its own, gone with the process: of all that is mounted, the tree itself only to be read.
             let script = "mount --make-rprivate / && mount --rbind \"$1\" \"$2\" && mount -o remount,bind,ro \"$2\" && shift 2 && exec \"$@\"";
-            let mut unshare = patience.command("unshare");
+            let mut unshare = Command::new("unshare");
             unshare.args(["-m", "sh", "-c", script, "sh"]).arg(source).arg(&seen).arg(program);
             unshare
         } else {
-            patience.command(program)
+            Command::new(program)
         };
         command.arg(format!("--socket-path={}", socket.display()));
         command.arg("-o").arg(format!("source={}", seen.display())).args(options);

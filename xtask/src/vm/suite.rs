@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
-
-use crate::shell;
 
 /// In the job's directory: datasets that the host compares with SQL when the machine is off.
 pub const KEPT: &str = "kept";
@@ -89,32 +86,10 @@ pub const SUITE: &[File] = &[
     File { name: "storage::nfs", volumes: LAST, modules: "nfsd nfsv3 nfsv4", ..PLAIN },
 ];
 
-/// How machines share the CPUs, and how long is waited for them.
-#[derive(Debug, Clone, Copy)]
-pub struct Patience {
-    /// They run where nothing else wants the CPU.
-    idle: bool,
-    /// The factor by which tests wait longer.
-    slower: u32,
-    /// A file of tests that takes longer is stopped.
-    file: Duration,
-    /// So is a machine.
-    pub machine: Duration,
-}
-
-/// Where they have a CPU each, which takes some 11 to 20 minutes.
-pub const ALONE: Patience =
-    Patience { idle: false, slower: 8, file: Duration::from_mins(10), machine: Duration::from_mins(40) };
-/// Where they take what other tests leave of the CPUs.
-pub const BESIDE: Patience =
-    Patience { idle: true, slower: 20, file: Duration::from_mins(30), machine: Duration::from_hours(1) };
-
-impl Patience {
-    /// A program that a machine needs.
-    pub fn command(self, program: &str) -> Command {
-        if self.idle { shell::idle(program) } else { Command::new(program) }
-    }
-}
+/// The factor by which tests wait longer where the processor is emulated.
+const SLOWER: u32 = 8;
+/// A file of tests that takes longer is stopped.
+const LIMIT_OF_A_FILE: Duration = Duration::from_mins(10);
 
 /// The file systems that tests work on.
 pub const VOLUMES: &[&str] = ALL;
@@ -129,7 +104,7 @@ pub struct Built {
 
 /// The script that the machine runs, with the tests that are ignored where a module is missing. It reports on the console
 /// where it is: lines that begin with `@`. `modules` is what `lib/modules` is in.
-pub fn script(root: &Path, job: &Path, modules: &Path, tracer: &str, patience: Patience, built: &[Built]) -> String {
+pub fn script(root: &Path, job: &Path, modules: &Path, tracer: &str, built: &[Built]) -> String {
     let (job, modules) = (job.display(), modules.display());
     let path = std::env::var("PATH").unwrap_or_default();
     let mut script = format!(
@@ -166,8 +141,8 @@ run() {{ # volume, name, modules, file, options
 }}
 ",
         root = root.display(),
-        slower = patience.slower,
-        seconds = patience.file.as_secs(),
+        slower = SLOWER,
+        seconds = LIMIT_OF_A_FILE.as_secs(),
     );
     for volume in VOLUMES {
         for Built { file, path, tests } in built.iter().filter(|b| b.file.volumes.contains(volume)) {
@@ -344,7 +319,7 @@ mod tests {
             Built { file, path: "/t/live".to_owned(), tests }
         };
         let built: Vec<Built> = SUITE.iter().map(built).collect();
-        let script = script(Path::new("/r"), Path::new("/j"), Path::new("/k"), "/t/iotrace-bpf", ALONE, &built);
+        let script = script(Path::new("/r"), Path::new("/j"), Path::new("/k"), "/t/iotrace-bpf", &built);
         for file in SUITE {
             for volume in file.volumes {
                 let run = format!("run {volume} {0} '{1}' '/t/live' ", file.name, file.modules);
