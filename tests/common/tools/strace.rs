@@ -27,6 +27,8 @@ impl Call {
 /// Runs a command under strace, with options; descriptors carry their paths with `-y`.
 pub fn run<S: AsRef<OsStr>>(trace: &Path, options: &[&str], command: &[S]) -> (Output, Vec<Call>) {
     let mut strace = Command::new("strace");
+    // As the tracer's programs (`live::tracer`).
+    strace.env_remove("LD_LIBRARY_PATH");
     strace.args(["-f", "-qq", "--signal=none", "-s4"]).args(options).arg("-o").arg(trace).args(command);
     let out = strace.output().unwrap_or_else(|e| panic!("strace: {e}"));
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
