@@ -52,25 +52,26 @@ pub fn run(tree: &Tree, no_live: bool, args: &[String]) -> Result<()> {
 /// `.config/nextest.toml` has which live tests run beside each other. Their datasets are compared with SQL meanwhile, and the
 /// library's own tests run on what they leave of the CPUs.
 fn nextest(tree: &Tree, no_live: bool, args: &[String], notes: &Path) -> Result<()> {
-    let all = || {
+    let workspace = |targets: &[&str]| {
         let mut command = nextest_by(Command::new("cargo"));
-        command.args(["--workspace", "--exclude", fuzz::PACKAGE, "--lib", "--bins", "--tests"]);
+        command.args(["--workspace", "--exclude", fuzz::PACKAGE]).args(targets).args(args);
         command
     };
     if no_live {
-        return shell::run(all().args(["--filterset", "not binary(live)"]).args(args));
+        return shell::run(&mut workspace(&["--lib", "--bins", "--test", "offline"]));
     }
     let dir = tree.target.join("kept");
     if dir.exists() {
         fs::remove_dir_all(&dir).with_context(|| format!("cannot remove {}", dir.display()))?;
     }
     fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
-    let chosen = |which: &[&str]| shell::run(all().args(which).args(args).env(NOTES, notes).env(kept::LATER, &dir));
+    let live = |targets: &[&str]| shell::run(workspace(targets).env(NOTES, notes).env(kept::LATER, &dir));
     let run = || {
+        // The targets are named, for without the library's package others would be built anew, with other features.
         if args.is_empty() {
-            beside_the_library(|| chosen(&["--filterset", &format!("not package({LIBRARY})")]))
+            beside_the_library(|| live(&["--bins", "--test", "live", "--test", "offline"]))
         } else {
-            chosen(&[])
+            live(&["--lib", "--bins", "--tests"])
         }
     };
     let (result, differences) = kept::beside(&kept::program()?, &dir, run)?;
