@@ -145,7 +145,7 @@ SELECT
 FROM firsts;
 
 CREATE OR REPLACE TEMPORARY VIEW spans AS
-SELECT
+SELECT /*+ BROADCAST(d) */
   t.*
   EXCEPT (filename, file_row_number, start_ns, layer_ns),
   start_ns + COALESCE(later_ns, 0) AS start_ns,
@@ -163,7 +163,7 @@ LEFT JOIN datasets AS d
   ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
 
 CREATE OR REPLACE TEMPORARY VIEW block AS
-SELECT
+SELECT /*+ BROADCAST(d) */
   t.*
   EXCEPT (filename, file_row_number, queue_ns, insert_ns, issue_ns),
   queue_ns + COALESCE(later_ns, 0) AS queue_ns,
@@ -186,7 +186,7 @@ SELECT
 FROM parts_block_links;
 
 CREATE OR REPLACE TEMPORARY VIEW rpc AS
-SELECT
+SELECT /*+ BROADCAST(d) */
   t.*
   EXCEPT (filename, file_row_number, received_ns),
   received_ns + COALESCE(later_ns, 0) AS received_ns
@@ -195,7 +195,7 @@ LEFT JOIN datasets AS d
   ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
 
 CREATE OR REPLACE TEMPORARY VIEW rollup_bins AS
-SELECT
+SELECT /*+ BROADCAST(d) */
   t.*
   EXCEPT (filename, file_row_number, t_ns),
   t_ns + COALESCE(later_ns, 0) AS t_ns
@@ -204,7 +204,7 @@ LEFT JOIN datasets AS d
   ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
 
 CREATE OR REPLACE TEMPORARY VIEW file_rollup AS
-SELECT
+SELECT /*+ BROADCAST(d) */
   t.*
   EXCEPT (filename, file_row_number, from_ns, to_ns, slowest_ns, first_ns, last_ns),
   from_ns + COALESCE(later_ns, 0) AS from_ns,
@@ -217,7 +217,7 @@ LEFT JOIN datasets AS d
   ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
 
 CREATE OR REPLACE TEMPORARY VIEW hist AS
-SELECT
+SELECT /*+ BROADCAST(d) */
   t.*
   EXCEPT (filename, file_row_number, t_ns),
   t_ns + COALESCE(later_ns, 0) AS t_ns
@@ -226,7 +226,7 @@ LEFT JOIN datasets AS d
   ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
 
 CREATE OR REPLACE TEMPORARY VIEW metrics AS
-SELECT
+SELECT /*+ BROADCAST(d) */
   t.*
   EXCEPT (filename, file_row_number, t_ns),
   t_ns + COALESCE(later_ns, 0) AS t_ns
@@ -235,7 +235,7 @@ LEFT JOIN datasets AS d
   ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
 
 CREATE OR REPLACE TEMPORARY VIEW losses AS
-SELECT
+SELECT /*+ BROADCAST(d) */
   t.*
   EXCEPT (filename, file_row_number, t_ns),
   t_ns + COALESCE(later_ns, 0) AS t_ns
@@ -250,7 +250,7 @@ SELECT DISTINCT
 FROM parts_coverage;
 
 CREATE OR REPLACE TEMPORARY VIEW file_paths AS
-SELECT DISTINCT
+SELECT /*+ BROADCAST(d) */ DISTINCT
   t.*
   EXCEPT (filename, file_row_number, from_ns),
   from_ns + COALESCE(later_ns, 0) AS from_ns
@@ -285,7 +285,7 @@ WHERE
   place = 1;
 
 CREATE OR REPLACE TEMPORARY VIEW handles AS
-SELECT
+SELECT /*+ BROADCAST(d) */
   t.*
   EXCEPT (filename, file_row_number, start_ns, end_ns),
   start_ns + COALESCE(later_ns, 0) AS start_ns,
@@ -320,7 +320,7 @@ WHERE
   place = 1;
 
 CREATE OR REPLACE TEMPORARY VIEW processes AS
-SELECT
+SELECT /*+ BROADCAST(d) */
   t.*
   EXCEPT (filename, file_row_number, start_ns, end_ns),
   start_ns + COALESCE(later_ns, 0) AS start_ns,
@@ -381,7 +381,7 @@ WHERE
   place = 1;
 
 CREATE OR REPLACE TEMPORARY VIEW meta AS
-SELECT
+SELECT /*+ BROADCAST(d) */
   t.*
   EXCEPT (filename, file_row_number, value),
   CASE key
@@ -2038,7 +2038,7 @@ ORDER BY
 
 CREATE OR REPLACE TEMPORARY VIEW v_clocks AS
 WITH opens AS (
-  SELECT
+  SELECT /*+ BROADCAST(d) */
     s.host,
     s.coll_id,
     COALESCE(s.rank, -1 - s.process_ix) AS member,
@@ -2170,7 +2170,7 @@ ORDER BY
   h.host NULLS LAST;
 
 CREATE OR REPLACE TEMPORARY VIEW v_spans AS
-SELECT
+SELECT /*+ BROADCAST(d, c) */
   s.*
   EXCEPT (filename, file_row_number, dir, start_ns),
   s.start_ns + d.later_ns AS start_ns,
