@@ -15,6 +15,13 @@ const NOTES: &str = "IOTRACE_TEST_TIERS";
 /// The package of everything but the program and its tests.
 const LIBRARY: &str = "iotrace-bpf-lib";
 
+/// All targets but the library's own tests. They are named: without the library's package others would be built anew, with
+/// other features.
+const WITHOUT_LIBRARY: &[&str] = &["--bins", "--test", "live", "--test", "offline"];
+
+/// Tests with Spark, which computes for minutes.
+const ENGINES: &str = "test(/^datasets::(spark|scale)::/)";
+
 /// How the library's own tests are built: not optimised, that takes a third of the time. A profile of its own would have
 /// all other packages built again.
 const NOT_OPTIMISED: (&str, &str) = ("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
@@ -49,30 +56,29 @@ pub fn run(tree: &Tree, no_live: bool, args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// `.config/nextest.toml` has which live tests run beside each other. Their datasets are compared with SQL meanwhile, and the
-/// library's own tests run on what they leave of the CPUs.
+/// `.config/nextest.toml` has which live tests run beside each other. Their datasets are compared with SQL meanwhile, and what
+/// only computes runs on what they leave of the CPUs.
 fn nextest(tree: &Tree, no_live: bool, args: &[String], notes: &Path) -> Result<()> {
-    let workspace = |targets: &[&str]| {
-        let mut command = nextest_by(Command::new("cargo"));
-        command.args(["--workspace", "--exclude", fuzz::PACKAGE]).args(targets).args(args);
-        command
-    };
     if no_live {
-        return shell::run(&mut workspace(&["--lib", "--bins", "--test", "offline"]));
+        return shell::run(workspace(Command::new("cargo")).args(["--lib", "--bins", "--test", "offline"]).args(args));
     }
     let dir = tree.target.join("kept");
     if dir.exists() {
         fs::remove_dir_all(&dir).with_context(|| format!("cannot remove {}", dir.display()))?;
     }
     fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
-    let live = |targets: &[&str]| shell::run(workspace(targets).env(NOTES, notes).env(kept::LATER, &dir));
+    let live = |targets: &[&str]| {
+        let mut command = workspace(Command::new("cargo"));
+        shell::run(command.args(targets).args(args).env(NOTES, notes).env(kept::LATER, &dir))
+    };
     let run = || {
-        // The targets are named, for without the library's package others would be built anew, with other features.
-        if args.is_empty() {
-            beside_the_library(|| live(&["--bins", "--test", "live", "--test", "offline"]))
-        } else {
-            live(&["--lib", "--bins", "--tests"])
+        if !args.is_empty() {
+            return live(&["--lib", "--bins", "--tests"]);
         }
+        shell::run(library(Command::new("cargo")).arg("--no-run"))?;
+        let without = format!("not {ENGINES}");
+        let others = [WITHOUT_LIBRARY, &["--filterset", &without]].concat();
+        beside([library(shell::idle("cargo")), engines(shell::idle("cargo"))], || live(&others))
     };
     let (result, differences) = kept::beside(&kept::program()?, &dir, run)?;
     if !differences.is_empty() {
@@ -82,33 +88,47 @@ fn nextest(tree: &Tree, no_live: bool, args: &[String], notes: &Path) -> Result<
 }
 
 /// The test runner, with two threads for each CPU: `.config/nextest.toml` has how many of them a test takes.
-fn nextest_by(mut cargo: Command) -> Command {
+fn runner(mut cargo: Command) -> Command {
     let threads = 2 * thread::available_parallelism().map_or(1, usize::from);
     cargo.args(["nextest", "run"]).env("NEXTEST_TEST_THREADS", threads.to_string());
     cargo
 }
 
-/// Runs the library's own tests where the others, which wait more than they compute, leave a CPU.
-fn beside_the_library(others: impl FnOnce() -> Result<()>) -> Result<()> {
-    let library = |cargo| {
-        let mut command = nextest_by(cargo);
-        command.args(["--package", LIBRARY, "--lib"]).env(NOT_OPTIMISED.0, NOT_OPTIMISED.1);
-        command
-    };
-    shell::run(library(Command::new("cargo")).arg("--no-run"))?;
-    let mut command = library(shell::idle("cargo"));
-    let (of_library, others) = thread::scope(|scope| {
-        let of_library = scope.spawn(move || command.output().context("cannot start cargo"));
+fn workspace(cargo: Command) -> Command {
+    let mut command = runner(cargo);
+    command.args(["--workspace", "--exclude", fuzz::PACKAGE]);
+    command
+}
+
+fn library(cargo: Command) -> Command {
+    let mut command = runner(cargo);
+    command.args(["--package", LIBRARY, "--lib"]).env(NOT_OPTIMISED.0, NOT_OPTIMISED.1);
+    command
+}
+
+fn engines(cargo: Command) -> Command {
+    let mut command = workspace(cargo);
+    command.args(WITHOUT_LIBRARY).args(["--filterset", ENGINES]);
+    command
+}
+
+/// Runs `computing`, one after the other, beside the others. What they print comes at the end.
+fn beside(computing: [Command; 2], others: impl FnOnce() -> Result<()>) -> Result<()> {
+    let each = |mut command: Command| command.output().context("cannot start cargo");
+    let (computed, others) = thread::scope(|scope| {
+        let computed = scope.spawn(move || computing.map(each));
         let others = others();
-        (of_library.join().map_err(|_| anyhow!("a thread of xtask panicked")), others)
+        (computed.join().map_err(|_| anyhow!("a thread of xtask panicked")), others)
     });
-    let out = of_library??;
-    println!("\n== tests of the library");
-    print!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    if !out.status.success() {
-        bail!("tests of the library failed: {}", out.status);
+    let mut failed = others.err();
+    for out in computed? {
+        let out = out?;
+        print!("\n{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+        if !out.status.success() {
+            failed.get_or_insert_with(|| anyhow!("tests that ran beside the live ones failed: {}", out.status));
+        }
     }
-    others
+    failed.map_or(Ok(()), Err)
 }
 
 /// Two runs, because only one of them may use threads.
