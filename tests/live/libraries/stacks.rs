@@ -3,7 +3,7 @@
 
 use crate::common::live::{self, Data};
 use crate::common::{programs, ways};
-use iotrace_bpf::rows::Span;
+use iotrace_bpf::rows::{Loss, Span};
 use iotrace_bpf::vocabulary::{Layer, flag};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -20,7 +20,11 @@ fn run(how: &str) -> Data {
 /// Calls that are not recorded because another one may be open on another stack, by layer (of phases there is none).
 /// Nothing else is lost.
 fn other_stack(data: &Data) -> Vec<(Option<Layer>, i64)> {
-    data.lost().iter().map(|l| (l.place == "other_stack").then_some((l.layer, l.count)).unwrap()).collect()
+    let each = |l: &Loss| {
+        assert_eq!(l.place, "other_stack", "{l:?}");
+        (l.layer, l.count)
+    };
+    data.lost().into_iter().map(each).collect()
 }
 
 fn unfinished(span: &Span) -> bool {

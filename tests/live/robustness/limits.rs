@@ -74,7 +74,7 @@ fn a_limit_that_is_in_the_way_is_named() {
 
     // Too small for what every dataset has; and for the calls.
     let dd = format!("dd if=/dev/zero of={} bs=1 count=100000 status=none && echo done", file.display());
-    for (blocks, begins) in [(40, false), (200, true)] {
+    for (blocks, begins) in [(40, false), (400, true)] {
         let out = traced(&format!("ulimit -f {blocks}"), UNABLE, &dataset, &["sh", "-c", &dd]);
         let why = output(&out);
         assert_eq!(out.status.code(), Some(125), "{why}");
