@@ -38,8 +38,10 @@ pub const ROOM: u32 = 1024;
 const LATE: Duration = Duration::from_secs(5);
 /// At most this many are accepted at once, so that the trace is not held up.
 const AT_ONCE: usize = 64;
-/// How long a new connection may take to send its hello.
+/// How long the trace is held up for the hello of new connections.
 const HELLO: Duration = Duration::from_millis(100);
+/// One that sends none for this long is dropped.
+const SILENT: Duration = Duration::from_secs(10);
 
 /// How far the tracer is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -151,12 +153,13 @@ pub struct Ranks<'a> {
     known: BTreeSet<u32>,
     come: u32,
     alive: Vec<Rank>,
+    silent: Silent,
     begun: Option<Instant>,
 }
 
 impl<'a> Ranks<'a> {
     pub const fn new(meeting: &'a Meeting) -> Self {
-        Self { meeting, known: BTreeSet::new(), come: 0, alive: Vec::new(), begun: None }
+        Self { meeting, known: BTreeSet::new(), come: 0, alive: Vec::new(), silent: Silent(Vec::new()), begun: None }
     }
 
     /// Takes in those that wait, as processes with numbers from `first` on, and records those that have ended. `count` is called for
@@ -174,8 +177,9 @@ impl<'a> Ranks<'a> {
             self.begun = Some(Instant::now());
             self.meeting.state.set(State::Begun);
         }
-        for _ in 0..AT_ONCE {
-            let Ok((mut rank, _)) = self.meeting.listener.accept() else { break };
+        let accept = |_| Some(self.meeting.listener.accept().ok()?.0);
+        let new: Vec<UnixStream> = (0..AT_ONCE).map_while(accept).collect();
+        for mut rank in self.silent.heard(new, HELLO) {
             let admitted = self.admit(&mut rank, first, targets, session, notes);
             let (answer, mut new) = admitted.unwrap_or_else(|why| (Answer::Not(format!("{why:#}")), None));
             if let Some(new) = &new {
@@ -212,6 +216,7 @@ impl<'a> Ranks<'a> {
     ) -> Result<(Answer, Option<Rank>)> {
         let peer = rank_protocol::peer(rank).context("its process is not known")?;
         ensure!(rank_protocol::is_trusted(peer.uid()), "the tracer of this node is another user's");
+        ensure!(has_sent(rank, Duration::ZERO), "it sent nothing for {} s", SILENT.as_secs());
         let RankRequest { rank: number, program, guard } = rank_protocol::request(rank, HELLO)?;
         let own = u32::try_from(peer.pid()).unwrap_or(0);
         ensure!(own != 0, "the tracer of this node is in a PID namespace that does not have this process");
@@ -253,8 +258,34 @@ impl<'a> Ranks<'a> {
     /// Have all ended, and will none come any more?
     pub fn are_over(&self) -> bool {
         let late = self.begun.is_some_and(|begun| begun.elapsed() > LATE);
-        self.alive.is_empty() && (late || self.all_have_come())
+        self.alive.is_empty() && self.silent.0.is_empty() && (late || self.all_have_come())
     }
+}
+
+/// Connections without a hello, and since when: on a busy node a rank may be kept from a CPU between both.
+struct Silent(Vec<(UnixStream, Instant)>);
+
+impl Silent {
+    /// Those that have sent something, and those that were silent for too long. For `new` ones together it waits this long.
+    fn heard(&mut self, new: Vec<UnixStream>, patience: Duration) -> Vec<UnixStream> {
+        let begun = Instant::now();
+        let mut heard = Vec::new();
+        let known = std::mem::take(&mut self.0).into_iter().map(|(rank, since)| (rank, since, Duration::ZERO));
+        for (rank, since, patience) in known.chain(new.into_iter().map(|rank| (rank, begun, patience))) {
+            if has_sent(&rank, patience.saturating_sub(begun.elapsed())) || since.elapsed() >= SILENT {
+                heard.push(rank);
+            } else {
+                self.0.push((rank, since));
+            }
+        }
+        heard
+    }
+}
+
+/// Has it sent something that was not read yet, or closed its end?
+fn has_sent(rank: &UnixStream, patience: Duration) -> bool {
+    let mut sent = [PollFd::new(rank.as_fd(), PollFlags::POLLIN)];
+    poll(&mut sent, PollTimeout::try_from(patience).unwrap_or(PollTimeout::ZERO)).is_ok_and(|n| n > 0)
 }
 
 /// The end of one that was not a target yet was not seen, and its number may be another one's by now.
@@ -267,4 +298,29 @@ fn forget(rank: &Rank, session: &mut Session<'_>) {
 fn has_ended(process: &OwnedFd) -> bool {
     let mut ended = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
     poll(&mut ended, PollTimeout::ZERO).is_ok_and(|n| n > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    #[test]
+    fn a_hello_that_comes_late_is_heard() {
+        let [(early, mut ranks_early), (late, mut ranks_late)] =
+            [UnixStream::pair().unwrap(), UnixStream::pair().unwrap()];
+        let mut silent = Silent(Vec::new());
+        ranks_early.write_all(b"1 - -\n").unwrap();
+        let heard = silent.heard(vec![early, late], Duration::ZERO);
+        assert_eq!((heard.len(), silent.0.len()), (1, 1));
+        assert_eq!(silent.heard(Vec::new(), Duration::ZERO).len(), 0);
+        ranks_late.write_all(b"2 - -\n").unwrap();
+        let mut heard = silent.heard(Vec::new(), Duration::ZERO);
+        assert_eq!((heard.len(), silent.0.len()), (1, 0));
+        assert_eq!(rank_protocol::request(&mut heard[0], HELLO).unwrap().rank, Some(2));
+        // One that has gone is not waited for.
+        let (gone, other) = UnixStream::pair().unwrap();
+        drop(other);
+        assert_eq!(silent.heard(vec![gone], HELLO).len(), 1);
+    }
 }
