@@ -78,9 +78,12 @@ fn nextest(tree: &Tree, no_live: bool, args: &[String], notes: &Path) -> Result<
         shell::run(library(Command::new("cargo")).arg("--no-run"))?;
         let without = format!("not {ENGINES}");
         let others = [WITHOUT_LIBRARY, &["--filterset", &without]].concat();
-        let mut idle = [library(shell::idle("cargo")), engines(shell::idle("cargo"))];
-        idle.iter_mut().for_each(|command| _ = command.args(["--profile", "idle"]));
-        beside(idle, || live(&others))
+        let idle = || {
+            let mut cargo = shell::idle("cargo");
+            cargo.env("NEXTEST_PROFILE", "idle");
+            cargo
+        };
+        beside([library(idle()), engines(idle())], || live(&others))
     };
     let (result, differences) = kept::beside(&kept::program()?, &dir, run)?;
     if !differences.is_empty() {
