@@ -105,9 +105,9 @@ WITH facts AS (
     host,
     key,
     value,
-    REGEXP_REPLACE(filename, '[^/]*$', '') AS dir,
+    SUBSTRING(filename, 1, LENGTH(filename) - INSTR(REVERSE(filename), '/') + 1) AS dir,
     ROW_NUMBER() OVER (
-      PARTITION BY REGEXP_REPLACE(filename, '[^/]*$', ''), key
+      PARTITION BY SUBSTRING(filename, 1, LENGTH(filename) - INSTR(REVERSE(filename), '/') + 1), key
       ORDER BY filename DESC, file_row_number DESC
     ) AS nth
   FROM parts_meta
@@ -145,7 +145,7 @@ SELECT
 FROM firsts;
 
 CREATE OR REPLACE TEMPORARY VIEW spans AS
-SELECT /*+ BROADCAST(d) */
+SELECT
   t.*
   EXCEPT (filename, file_row_number, start_ns, layer_ns),
   start_ns + COALESCE(later_ns, 0) AS start_ns,
@@ -160,10 +160,10 @@ SELECT /*+ BROADCAST(d) */
   END AS sleep_ns
 FROM parts_spans AS t
 LEFT JOIN datasets AS d
-  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
+  ON d.dir = SUBSTRING(filename, 1, LENGTH(filename) - INSTR(REVERSE(filename), '/') + 1);
 
 CREATE OR REPLACE TEMPORARY VIEW block AS
-SELECT /*+ BROADCAST(d) */
+SELECT
   t.*
   EXCEPT (filename, file_row_number, queue_ns, insert_ns, issue_ns),
   queue_ns + COALESCE(later_ns, 0) AS queue_ns,
@@ -171,7 +171,7 @@ SELECT /*+ BROADCAST(d) */
   issue_ns + COALESCE(later_ns, 0) AS issue_ns
 FROM parts_block AS t
 LEFT JOIN datasets AS d
-  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
+  ON d.dir = SUBSTRING(filename, 1, LENGTH(filename) - INSTR(REVERSE(filename), '/') + 1);
 
 CREATE OR REPLACE TEMPORARY VIEW block_bytes AS
 SELECT
@@ -186,25 +186,25 @@ SELECT
 FROM parts_block_links;
 
 CREATE OR REPLACE TEMPORARY VIEW rpc AS
-SELECT /*+ BROADCAST(d) */
+SELECT
   t.*
   EXCEPT (filename, file_row_number, received_ns),
   received_ns + COALESCE(later_ns, 0) AS received_ns
 FROM parts_rpc AS t
 LEFT JOIN datasets AS d
-  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
+  ON d.dir = SUBSTRING(filename, 1, LENGTH(filename) - INSTR(REVERSE(filename), '/') + 1);
 
 CREATE OR REPLACE TEMPORARY VIEW rollup_bins AS
-SELECT /*+ BROADCAST(d) */
+SELECT
   t.*
   EXCEPT (filename, file_row_number, t_ns),
   t_ns + COALESCE(later_ns, 0) AS t_ns
 FROM parts_rollup AS t
 LEFT JOIN datasets AS d
-  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
+  ON d.dir = SUBSTRING(filename, 1, LENGTH(filename) - INSTR(REVERSE(filename), '/') + 1);
 
 CREATE OR REPLACE TEMPORARY VIEW file_rollup AS
-SELECT /*+ BROADCAST(d) */
+SELECT
   t.*
   EXCEPT (filename, file_row_number, from_ns, to_ns, slowest_ns, first_ns, last_ns),
   from_ns + COALESCE(later_ns, 0) AS from_ns,
@@ -214,34 +214,34 @@ SELECT /*+ BROADCAST(d) */
   last_ns + COALESCE(later_ns, 0) AS last_ns
 FROM parts_file_rollup AS t
 LEFT JOIN datasets AS d
-  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
+  ON d.dir = SUBSTRING(filename, 1, LENGTH(filename) - INSTR(REVERSE(filename), '/') + 1);
 
 CREATE OR REPLACE TEMPORARY VIEW hist AS
-SELECT /*+ BROADCAST(d) */
+SELECT
   t.*
   EXCEPT (filename, file_row_number, t_ns),
   t_ns + COALESCE(later_ns, 0) AS t_ns
 FROM parts_hist AS t
 LEFT JOIN datasets AS d
-  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
+  ON d.dir = SUBSTRING(filename, 1, LENGTH(filename) - INSTR(REVERSE(filename), '/') + 1);
 
 CREATE OR REPLACE TEMPORARY VIEW metrics AS
-SELECT /*+ BROADCAST(d) */
+SELECT
   t.*
   EXCEPT (filename, file_row_number, t_ns),
   t_ns + COALESCE(later_ns, 0) AS t_ns
 FROM parts_metrics AS t
 LEFT JOIN datasets AS d
-  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
+  ON d.dir = SUBSTRING(filename, 1, LENGTH(filename) - INSTR(REVERSE(filename), '/') + 1);
 
 CREATE OR REPLACE TEMPORARY VIEW losses AS
-SELECT /*+ BROADCAST(d) */
+SELECT
   t.*
   EXCEPT (filename, file_row_number, t_ns),
   t_ns + COALESCE(later_ns, 0) AS t_ns
 FROM parts_losses AS t
 LEFT JOIN datasets AS d
-  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
+  ON d.dir = SUBSTRING(filename, 1, LENGTH(filename) - INSTR(REVERSE(filename), '/') + 1);
 
 CREATE OR REPLACE TEMPORARY VIEW coverage AS
 SELECT DISTINCT
@@ -250,13 +250,13 @@ SELECT DISTINCT
 FROM parts_coverage;
 
 CREATE OR REPLACE TEMPORARY VIEW file_paths AS
-SELECT /*+ BROADCAST(d) */ DISTINCT
+SELECT DISTINCT
   t.*
   EXCEPT (filename, file_row_number, from_ns),
   from_ns + COALESCE(later_ns, 0) AS from_ns
 FROM parts_file_paths AS t
 LEFT JOIN datasets AS d
-  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
+  ON d.dir = SUBSTRING(filename, 1, LENGTH(filename) - INSTR(REVERSE(filename), '/') + 1);
 
 CREATE OR REPLACE TEMPORARY VIEW files AS
 SELECT
@@ -285,7 +285,7 @@ WHERE
   place = 1;
 
 CREATE OR REPLACE TEMPORARY VIEW handles AS
-SELECT /*+ BROADCAST(d) */
+SELECT
   t.*
   EXCEPT (filename, file_row_number, start_ns, end_ns),
   start_ns + COALESCE(later_ns, 0) AS start_ns,
@@ -304,7 +304,7 @@ FROM (
     place = 1
 ) AS t
 LEFT JOIN datasets AS d
-  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
+  ON d.dir = SUBSTRING(filename, 1, LENGTH(filename) - INSTR(REVERSE(filename), '/') + 1);
 
 CREATE OR REPLACE TEMPORARY VIEW objects AS
 SELECT
@@ -320,7 +320,7 @@ WHERE
   place = 1;
 
 CREATE OR REPLACE TEMPORARY VIEW processes AS
-SELECT /*+ BROADCAST(d) */
+SELECT
   t.*
   EXCEPT (filename, file_row_number, start_ns, end_ns),
   start_ns + COALESCE(later_ns, 0) AS start_ns,
@@ -339,7 +339,7 @@ FROM (
     place = 1
 ) AS t
 LEFT JOIN datasets AS d
-  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
+  ON d.dir = SUBSTRING(filename, 1, LENGTH(filename) - INSTR(REVERSE(filename), '/') + 1);
 
 CREATE OR REPLACE TEMPORARY VIEW threads AS
 SELECT
@@ -381,7 +381,7 @@ WHERE
   place = 1;
 
 CREATE OR REPLACE TEMPORARY VIEW meta AS
-SELECT /*+ BROADCAST(d) */
+SELECT
   t.*
   EXCEPT (filename, file_row_number, value),
   CASE key
@@ -407,7 +407,7 @@ FROM (
     place = 1
 ) AS t
 LEFT JOIN datasets AS d
-  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
+  ON d.dir = SUBSTRING(filename, 1, LENGTH(filename) - INSTR(REVERSE(filename), '/') + 1);
 
 CREATE OR REPLACE TEMPORARY VIEW v_commands AS
 SELECT
@@ -473,7 +473,7 @@ CREATE OR REPLACE TEMPORARY VIEW v_tracing AS
 WITH datasets_costs AS (
   SELECT
     host,
-    REGEXP_REPLACE(filename, '[^/]*$', '') AS dir,
+    SUBSTRING(filename, 1, LENGTH(filename) - INSTR(REVERSE(filename), '/') + 1) AS dir,
     MAX(value) FILTER(WHERE
       name = 'hooks_ns') AS hooks_ns,
     MAX(value) FILTER(WHERE
@@ -2038,7 +2038,7 @@ ORDER BY
 
 CREATE OR REPLACE TEMPORARY VIEW v_clocks AS
 WITH opens AS (
-  SELECT /*+ BROADCAST(d) */
+  SELECT
     s.host,
     s.coll_id,
     COALESCE(s.rank, -1 - s.process_ix) AS member,
@@ -2047,7 +2047,7 @@ WITH opens AS (
   FROM (
     SELECT
       *,
-      REGEXP_REPLACE(filename, '[^/]*$', '') AS dir
+      SUBSTRING(filename, 1, LENGTH(filename) - INSTR(REVERSE(filename), '/') + 1) AS dir
     FROM parts_spans
     WHERE
       op = 'MPI_File_open' AND NOT coll_id IS NULL AND errno = 0 AND flags & 64 = 0
@@ -2170,7 +2170,7 @@ ORDER BY
   h.host NULLS LAST;
 
 CREATE OR REPLACE TEMPORARY VIEW v_spans AS
-SELECT /*+ BROADCAST(d, c) */
+SELECT
   s.*
   EXCEPT (filename, file_row_number, dir, start_ns),
   s.start_ns + d.later_ns AS start_ns,
@@ -2178,7 +2178,7 @@ SELECT /*+ BROADCAST(d, c) */
 FROM (
   SELECT
     *,
-    REGEXP_REPLACE(filename, '[^/]*$', '') AS dir
+    SUBSTRING(filename, 1, LENGTH(filename) - INSTR(REVERSE(filename), '/') + 1) AS dir
   FROM parts_spans
 ) AS s
 JOIN datasets AS d

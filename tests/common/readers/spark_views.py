@@ -42,8 +42,8 @@ RANK = re.compile(r"CREATE OR REPLACE MACRO layer_rank\(layer\) AS list_position
 # The last row of an id: sqlglot leaves the number of each row among the columns.
 LAST = re.compile(r"SELECT \*(?: EXCLUDE \((.*?)\))?\s+FROM (\w+)\s+QUALIFY (row_number\(\) OVER \(.*\)) = 1", re.S)
 TREE = re.compile(r"CREATE OR REPLACE MACRO call_tree\([^)]*\) AS TABLE")
-# Views of a row for each dataset, or node.
-FEW = {"datasets", "v_clocks"}
+# Of every row, where Java would try the expression at each character of its path.
+DIRECTORY = "SUBSTRING(filename, 1, LENGTH(filename) - INSTR(REVERSE(filename), '/') + 1)"
 SIGNATURE = """CREATE OR REPLACE TEMPORARY FUNCTION call_tree(call_id BIGINT, node STRING DEFAULT NULL)
 RETURNS TABLE (call STRING, layer STRING, start_ns BIGINT, dur_ns BIGINT, self_ns BIGINT, bytes BIGINT, offset BIGINT,
   errno INT, span_id BIGINT) RETURN
@@ -74,17 +74,6 @@ def counted(node):
     return node
 
 
-def small(node):
-    """Where calls or requests meet datasets or clocks, of which there are few: Spark, which does not know how many rows a
-    view has, would sort both by what they meet in."""
-    if isinstance(node, exp.Select):
-        joins = [join.this for join in node.args.get("joins") or []]
-        few = [table.alias for table in joins if isinstance(table, exp.Table) and table.name in FEW]
-        if few:
-            node.set("hint", exp.Hint(expressions=[exp.func("BROADCAST", *(exp.to_identifier(name) for name in few))]))
-    return node
-
-
 def spark(statement, layers):
     statement = PLAIN.sub(r"AS SELECT \1* EXCLUDE (filename, file_row_number) FROM \2", statement)
     # Only what needs to know the file of a row asks for it, and drops what it asked for.
@@ -93,10 +82,11 @@ def spark(statement, layers):
     statement = LAST.sub(last, statement)
     table_of_call = TREE.match(statement)
     statement = TREE.sub("", statement)
-    tree = sqlglot.parse_one(statement, read="duckdb").transform(replaced).transform(counted).transform(small)
+    tree = sqlglot.parse_one(statement, read="duckdb").transform(replaced).transform(counted)
     text = tree.sql("spark", pretty=True, comments=False)
     text = re.sub(r"PERCENTILE_DISC\((\S+), ([\d.]+)\)", r"PERCENTILE_DISC(\2) WITHIN GROUP (ORDER BY \1)", text)
     text = re.sub(r"LAYER_RANK\(([\w.]+)\)", rf"ARRAY_POSITION(ARRAY({layers}), \1)", text)
+    text = text.replace("REGEXP_REPLACE(filename, '[^/]*$', '')", DIRECTORY)
     if table_of_call:
         return SIGNATURE + text
     return text.replace("CREATE OR REPLACE VIEW", "CREATE OR REPLACE TEMPORARY VIEW")
