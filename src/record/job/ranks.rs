@@ -266,13 +266,16 @@ impl<'a> Ranks<'a> {
 struct Silent(Vec<(UnixStream, Instant)>);
 
 impl Silent {
-    /// Those that have sent something, and those that were silent for too long. For `new` ones together it waits this long.
+    /// Those that have sent something, that were silent for too long, or that strangers have made: these may neither wait here
+    /// nor keep the trace from its end. For `new` ones together it waits this long.
     fn heard(&mut self, new: Vec<UnixStream>, patience: Duration) -> Vec<UnixStream> {
         let begun = Instant::now();
         let mut heard = Vec::new();
         let known = std::mem::take(&mut self.0).into_iter().map(|(rank, since)| (rank, since, Duration::ZERO));
         for (rank, since, patience) in known.chain(new.into_iter().map(|rank| (rank, begun, patience))) {
-            if has_sent(&rank, patience.saturating_sub(begun.elapsed())) || since.elapsed() >= SILENT {
+            let is_trusted = rank_protocol::peer(&rank).is_ok_and(|peer| rank_protocol::is_trusted(peer.uid()));
+            let is_late = since.elapsed() >= SILENT;
+            if !is_trusted || is_late || has_sent(&rank, patience.saturating_sub(begun.elapsed())) {
                 heard.push(rank);
             } else {
                 self.0.push((rank, since));
