@@ -22,6 +22,10 @@ const WITHOUT_LIBRARY: &[&str] = &["--bins", "--test", "live", "--test", "offlin
 /// Tests with Spark, which computes for minutes.
 const ENGINES: &str = "test(/^datasets::(spark|scale)::/)";
 
+/// Live tests beside which nothing may compute: what waits for a CPU is a finding, a busy CPU slows the hooks that a test
+/// times, and `tune` goes by how long programs wait for a device. `.config/nextest.toml` has them alone in other runs.
+const QUIET: &str = "binary(live) & test(/^(outputs::(findings|tune)|robustness::share)::/)";
+
 /// How the library's own tests are built: not optimised, that takes a third of the time. A profile of its own would have
 /// all other packages built again.
 const NOT_OPTIMISED: (&str, &str) = ("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
@@ -76,14 +80,15 @@ fn nextest(tree: &Tree, no_live: bool, args: &[String], notes: &Path) -> Result<
             return live(&["--lib", "--bins", "--tests"]);
         }
         shell::run(library(Command::new("cargo")).arg("--no-run"))?;
-        let without = format!("not {ENGINES}");
-        let others = [WITHOUT_LIBRARY, &["--filterset", &without]].concat();
+        let selected = |tests: &str| live(&[WITHOUT_LIBRARY, &["--filterset", tests]].concat());
+        let quiet = selected(QUIET);
         let idle = || {
             let mut cargo = shell::idle("cargo");
             cargo.env("NEXTEST_PROFILE", "idle");
             cargo
         };
-        beside([library(idle()), engines(idle())], || live(&others))
+        let others = format!("not ({ENGINES} | {QUIET})");
+        quiet.and(beside([library(idle()), engines(idle())], || selected(&others)))
     };
     let (result, differences) = kept::beside(&kept::program()?, &dir, run)?;
     if !differences.is_empty() {
@@ -147,4 +152,16 @@ fn cargo_test(no_live: bool, args: &[String], notes: &Path) -> Result<()> {
     let mut command = Command::new("cargo");
     command.env(NOTES, notes).args(["test", "--test", "live"]).args(args).args(["--", "--test-threads=1"]);
     shell::run(&mut command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_that_need_quiet_are_alone_in_other_runs_too() {
+        let config = include_str!("../../.config/nextest.toml");
+        let alone = format!("filter = '{QUIET}'\nthreads-required = \"num-test-threads\"");
+        assert!(config.contains(&alone), "{config}");
+    }
 }
