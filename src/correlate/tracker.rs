@@ -506,6 +506,9 @@ impl ResourceTracker {
     pub fn write(&mut self, out: &mut Vec<Out>) {
         self.named.write(out);
         self.objects.write(out);
+        if self.objects.has_many() {
+            self.objects.forget(&self.handles.objects().chain(self.netcdf.objects()).collect());
+        }
         self.handles.write(out, &mut self.scratch);
         for file in self.scratch.drain(..) {
             self.files.used(file);

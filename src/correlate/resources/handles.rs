@@ -85,6 +85,11 @@ impl Handles {
         self.all.values().filter_map(|h| h.row.file_id).collect()
     }
 
+    /// The objects that handles stand for.
+    pub fn objects(&self) -> impl Iterator<Item = i32> {
+        self.all.values().filter_map(|h| h.row.object_id)
+    }
+
     fn change(&mut self, id: i32, what: impl FnOnce(&mut HandleState)) {
         if let Some(state) = self.all.get_mut(&id) {
             what(state);

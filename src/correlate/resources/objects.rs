@@ -1,6 +1,6 @@
 //! Datasets, variables, attributes, groups and types inside files: by name, with their shapes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::base::paths::{absolute, lossy_path};
 use crate::correlate::resources::processes::Owner;
@@ -44,14 +44,29 @@ struct State {
     queued: bool,
     /// Its row is not known any more where it was written.
     forgotten: bool,
+    /// How many objects there had been when it was used last.
+    last: i32,
 }
 
-/// Every object opened; ids count from 1.
+/// An object is forgotten when so many others have come since its last use, unless it is open. One that comes back has
+/// another id.
+const REMEMBERED: i32 = 65_536;
+/// How often it is looked what can be forgotten: after so many objects.
+const ROUND: i32 = 16_384;
+/// Of so many processes it is remembered that they made or opened an object: more than run at once on a node, while in a
+/// year ever new ones open the same. An object that an earlier one makes again is taken for the same one.
+const OWNERS: usize = 1024;
+
+/// The objects opened; ids count from 1.
 #[derive(Default)]
 pub struct Objects {
     ids: HashMap<(Scope, &'static str, Vec<u8>), i32>,
-    all: Vec<State>,
+    all: HashMap<i32, State>,
     changed: Vec<i32>,
+    /// How many there have been.
+    count: i32,
+    /// How many there had been when some were forgotten last.
+    forgot_at: i32,
 }
 
 impl Objects {
@@ -70,8 +85,15 @@ impl Objects {
             self.ids.insert(key, id);
             id
         });
-        if let Some(state) = self.state_mut(id).filter(|o| !o.known_to.contains(&by)) {
-            state.known_to.push(by);
+        let count = self.count;
+        if let Some(state) = self.all.get_mut(&id) {
+            state.last = count;
+            if !state.known_to.contains(&by) {
+                if state.known_to.len() == OWNERS {
+                    state.known_to.remove(0);
+                }
+                state.known_to.push(by);
+            }
         }
         id
     }
@@ -100,8 +122,10 @@ impl Objects {
 
     fn add(&mut self, scope: Scope, class: &'static str, name: Vec<u8>, handle: i32) -> i32 {
         let (shape, known_to) = (Shape::default(), Vec::new());
-        self.all.push(State { handle, scope, class, name, shape, known_to, queued: true, forgotten: false });
-        let id = self.all.len() as i32;
+        self.count += 1;
+        let (id, last) = (self.count, self.count);
+        self.all
+            .insert(id, State { handle, scope, class, name, shape, known_to, queued: true, forgotten: false, last });
         self.changed.push(id);
         id
     }
@@ -120,11 +144,30 @@ impl Objects {
     }
 
     fn state(&self, id: i32) -> Option<&State> {
-        self.all.get(usize::try_from(id).ok()?.checked_sub(1)?)
+        self.all.get(&id)
     }
 
     fn state_mut(&mut self, id: i32) -> Option<&mut State> {
-        self.all.get_mut(usize::try_from(id).ok()?.checked_sub(1)?)
+        self.all.get_mut(&id)
+    }
+
+    /// Have so many come that some are to be forgotten?
+    pub fn has_many(&self) -> bool {
+        self.count - self.forgot_at >= ROUND
+    }
+
+    /// Forgets those that were not used for long and are not open.
+    pub fn forget(&mut self, open: &HashSet<i32>) {
+        self.forgot_at = self.count;
+        let count = self.count;
+        let gone =
+            self.all.extract_if(|id, state| count - state.last > REMEMBERED && !state.queued && !open.contains(id));
+        for (id, State { scope, class, name, .. }) in gone {
+            let key = (scope, class, name);
+            if self.ids.get(&key) == Some(&id) {
+                self.ids.remove(&key);
+            }
+        }
     }
 
     pub fn shape(&self, id: i32) -> Option<&Shape> {
@@ -153,9 +196,12 @@ impl Objects {
 
     /// A written row refers to it.
     pub fn used(&mut self, id: i32) {
-        let Some(state) = self.state_mut(id).filter(|o| o.forgotten && !o.queued) else { return };
-        state.queued = true;
-        self.changed.push(id);
+        let Some(state) = self.all.get_mut(&id) else { return };
+        state.last = self.count;
+        if state.forgotten && !state.queued {
+            state.queued = true;
+            self.changed.push(id);
+        }
     }
 
     /// Writes the rows that changed.
@@ -175,5 +221,54 @@ impl Objects {
                 filters: state.shape.filters.as_ref().map(|f| f.join(",")),
             }));
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const BY: Owner = Owner::Process(1);
+
+    fn opened(objects: &mut Objects, name: &str) -> i32 {
+        let path = ObjectPath { scope: Scope::File(1), location: None, name: name.as_bytes(), class: "dataset" };
+        objects.open(&path, 1, BY, false)
+    }
+
+    /// Opens so many others, and writes and forgets as the tracker does.
+    fn come(objects: &mut Objects, names: std::ops::Range<i32>, open: &HashSet<i32>) {
+        for name in names {
+            opened(objects, &format!("/{name}"));
+            if objects.has_many() {
+                objects.write(&mut Vec::new());
+                objects.forget(open);
+            }
+        }
+    }
+
+    #[test]
+    fn objects_that_were_not_used_for_long_are_forgotten_but_open_ones() {
+        let mut objects = Objects::default();
+        let [kept, used, gone] = ["/open", "/used", "/gone"].map(|name| opened(&mut objects, name));
+        let open = HashSet::from([kept]);
+        come(&mut objects, 0..REMEMBERED, &open);
+        objects.used(used);
+        come(&mut objects, REMEMBERED..2 * REMEMBERED - ROUND, &open);
+        assert_eq!([kept, used, gone].map(|id| objects.state(id).is_some()), [true, true, false]);
+        assert!((objects.all.len() as i32) <= REMEMBERED + 2 * ROUND && objects.ids.len() == objects.all.len());
+        assert_eq!(opened(&mut objects, "/open"), kept);
+        assert!(opened(&mut objects, "/gone") > gone);
+    }
+
+    #[test]
+    fn of_ever_new_processes_the_last_ones_are_remembered() {
+        let mut objects = Objects::default();
+        let path = ObjectPath { scope: Scope::File(1), location: None, name: b"/x", class: "dataset" };
+        let last = 2 * OWNERS as u32;
+        let ids: HashSet<i32> = (1..=last).map(|by| objects.open(&path, 1, Owner::Process(by), false)).collect();
+        assert_eq!(ids, HashSet::from([1]));
+        assert_eq!(objects.state(1).unwrap().known_to.len(), OWNERS);
+        assert_eq!(objects.open(&path, 1, Owner::Process(last), true), 2, "made where it knew one");
     }
 }

@@ -220,6 +220,11 @@ impl NetCdf {
         });
     }
 
+    /// The variables of open files.
+    pub fn objects(&self) -> impl Iterator<Item = i32> {
+        self.files.values().flat_map(|file| file.variables.values()).filter_map(|variable| variable.object)
+    }
+
     /// The trace ends.
     pub fn finish(&mut self, objects: &mut Objects) {
         for (_, file) in self.files.drain() {
