@@ -211,6 +211,8 @@ impl<'obj> Session<'obj> {
             placing.join().map_err(|_| {
                 anyhow!("the thread for rings panicked: a bug of iotrace-bpf; please report the lines above")
             })??;
+            // Hooks found no ring until now. That is no loss: the trace begins later.
+            drop(self.losses(0));
         }
         self.attaching += begun.elapsed();
         let missing: Vec<&Coverage> =
