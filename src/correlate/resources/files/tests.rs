@@ -278,7 +278,7 @@ fn what_is_remembered_is_bounded() {
         let mut files = Files::default();
         let open = seen(&mut files, 0, key(1), (0, b"/open"), 0);
         files.unlink(0, (0, b"/open"));
-        come(&mut files, 2, 2 * REMEMBERED, reported, removed, &HashSet::from([open]));
+        come(&mut files, 2, most + 2 * ROUND, reported, removed, &HashSet::from([open]));
         let known = files.all.len() as u64;
         assert!(known <= most + ROUND + 1, "{known}");
         assert_eq!([files.by_key.len() as u64, files.by_inode.len() as u64], [known; 2]);
@@ -299,14 +299,14 @@ fn what_is_remembered_is_bounded() {
 fn one_that_is_used_is_remembered() {
     let mut files = Files::default();
     let (used, other) = (seen(&mut files, 0, key(1), (0, b"/used"), 0), seen(&mut files, 0, key(2), (0, b"/b"), 0));
-    for round in 0..40 {
+    for round in 0..REMEMBERED / ROUND + 2 {
         come(&mut files, 10 + round * ROUND, ROUND, true, false, &HashSet::new());
         files.used(used);
     }
     assert_eq!((files.path(used), files.path(other)), (Some(&b"/used"[..]), None));
     // Those that are only asked about do not count: the kernel side has not forgotten this one for them.
     let reported = seen(&mut files, 0, key(3), (0, b"/reported"), 0);
-    come(&mut files, 1 << 40, 2 * REMEMBERED, false, false, &HashSet::new());
+    come(&mut files, 1 << 40, REMEMBERED + 2 * ROUND, false, false, &HashSet::new());
     assert_eq!(files.path(reported), Some(&b"/reported"[..]));
     // One that has a name again is remembered like others.
     files.unlink(0, (0, b"/reported"));

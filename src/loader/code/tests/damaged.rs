@@ -4,7 +4,13 @@ use proptest::prelude::*;
 
 use crate::loader::code::elf::{Elf, ElfError};
 use crate::loader::code::outline::Outline;
+use crate::loader::code::plan::Planner;
 use crate::loader::code::tests::{STDIO, build, planner, read};
+
+thread_local! {
+    /// For all files of a test: making one takes longer than a file.
+    static PLANNER: Planner = planner();
+}
 
 #[test]
 fn files_of_another_kind_are_named() {
@@ -37,16 +43,17 @@ fn files_of_another_kind_are_named() {
 /// Reads and plans, as the loader does; only that it ends without a panic counts.
 fn survives(bytes: &[u8]) -> Result<usize, ElfError> {
     let elf = Elf::parse(bytes, |_| true)?;
-    let planner = planner();
     let mut all = elf.clone();
     // All rows planned, each at some symbol of the file.
     let some = elf.symbols.values().cycle();
-    let catalog = planner.catalog();
-    let names = catalog.libraries().iter().flat_map(|l| l.symbols.iter().copied());
-    for (symbols, name) in some.zip(names.chain(catalog.rows().iter().map(|row| row.symbol))) {
-        all.symbols.insert(name.to_owned(), symbols.clone());
-    }
-    Ok(planner.plan("x", &all, bytes, &|_| true).probes.len())
+    PLANNER.with(|planner| {
+        let catalog = planner.catalog();
+        let names = catalog.libraries().iter().flat_map(|l| l.symbols.iter().copied());
+        for (symbols, name) in some.zip(names.chain(catalog.rows().iter().map(|row| row.symbol))) {
+            all.symbols.insert(name.to_owned(), symbols.clone());
+        }
+        Ok(planner.plan("x", &all, bytes, &|_| true).probes.len())
+    })
 }
 
 #[test]
@@ -65,7 +72,7 @@ fn damaged_headers_do_not_panic() {
     let real = read(build(&dir, STDIO, &[]));
     // File header and program headers.
     for at in 0..64 + 56 * 13 {
-        for value in [0, 1, 0x7f, 0xff, !real[at]] {
+        for value in [0, 1, 0x7f, 0xff, !real[at]].into_iter().filter(|value| *value != real[at]) {
             let mut copy = real.clone();
             copy[at] = value;
             let _ = survives(&copy);
