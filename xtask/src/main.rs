@@ -134,7 +134,7 @@ fn run(task: Task) -> Result<()> {
         }
         Task::Demo => demo::run(&tree),
         Task::Test { no_live, args } => test::run(&tree, no_live, &args),
-        Task::Vm { kernel } => vm::prepare(&tree, &kernel)?.run(&tree).report(),
+        Task::Vm { kernel } => vm::run(&tree, &kernel),
         Task::Bench { group, rounds, dir } => bench::run(&tree, group, rounds, &dir),
         Task::Fuzz { seconds, target } => fuzz::run(&tree, seconds, target.as_deref()),
         Task::Soak(wish) => soak::run(&tree, &wish),

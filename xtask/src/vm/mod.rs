@@ -31,15 +31,9 @@ const PACKAGES: &[Package] = &[
     package("nfs-kernel-server", "nfs-utils", Sign::Program("rpc.nfsd"), "a test in them mounts what it exports"),
 ];
 
-/// Kernels and tests that are ready to run.
-pub struct Machines {
-    kernels: Vec<Kernel>,
-    built: Vec<Built>,
-    dir: PathBuf,
-}
-
-/// Fetches the kernels of these versions, and builds the tests.
-pub fn prepare(tree: &Tree, which: &str) -> Result<Machines> {
+/// Runs the suite on the kernels of these versions at the same time, prints what ran and writes the kernels' sections of
+/// docs/kernels.md; a test that failed is an error.
+pub fn run(tree: &Tree, which: &str) -> Result<()> {
     let versions: Vec<&'static str> =
         kernels::VERSIONS.iter().copied().filter(|v| which == "all" || which == *v).collect();
     if versions.is_empty() {
@@ -58,59 +52,42 @@ pub fn prepare(tree: &Tree, which: &str) -> Result<Machines> {
     for name in programs::names() {
         programs::compile(&tree.root, &tree.target, name).map_err(|e| anyhow!(e))?;
     }
-    Ok(Machines { kernels, built, dir })
-}
-
-impl Machines {
-    /// Runs the suite on all kernels at the same time.
-    pub fn run(&self, tree: &Tree) -> Ended {
-        let outcomes: Vec<Result<Outcome>> = thread::scope(|scope| {
-            let start = |kernel| scope.spawn(move || one(tree, &self.dir, kernel, &self.built));
-            let machines: Vec<_> = self.kernels.iter().map(start).collect();
-            let panicked = || Err(anyhow!("a thread of xtask panicked"));
-            machines.into_iter().map(|m| m.join().unwrap_or_else(|_| panicked())).collect()
-        });
-        let named = |(kernel, outcome): (&Kernel, _)| (kernel.version, kernel.release.clone(), outcome);
-        Ended { outcomes: self.kernels.iter().zip(outcomes).map(named).collect(), dir: self.dir.clone() }
+    let outcomes: Vec<Result<Outcome>> = thread::scope(|scope| {
+        let (dir, built) = (&dir, &built);
+        let start = |kernel| scope.spawn(move || one(tree, dir, kernel, built));
+        let machines: Vec<_> = kernels.iter().map(start).collect();
+        let panicked = || Err(anyhow!("a thread of xtask panicked"));
+        machines.into_iter().map(|m| m.join().unwrap_or_else(|_| panicked())).collect()
+    });
+    let bad =
+        kernels.iter().zip(outcomes).map(|(kernel, outcome)| report(kernel, outcome)).collect::<Result<Vec<_>>>()?;
+    let bad = bad.concat();
+    if !bad.is_empty() {
+        bail!(
+            "{}\nThe consoles are in {1}/KERNEL.console, the output of tests in {1}/job-KERNEL",
+            bad.join("\n"),
+            dir.display()
+        );
     }
+    Ok(())
 }
 
-/// What came of all kernels: version, release, outcome.
-pub struct Ended {
-    outcomes: Vec<(&'static str, String, Result<Outcome>)>,
-    dir: PathBuf,
-}
-
-impl Ended {
-    /// Prints what ran and writes the kernels' sections of docs/kernels.md; a test that failed is an error.
-    pub fn report(&self) -> Result<()> {
-        let mut bad = Vec::new();
-        for (version, release, outcome) in &self.outcomes {
-            let outcome = match outcome {
-                Ok(outcome) => outcome,
-                Err(why) => {
-                    bad.push(format!("Linux {version}: {why:#}"));
-                    continue;
-                }
-            };
-            print!("{}", outcome.report(release));
+/// Prints what came of a kernel and writes its section of docs/kernels.md; returns what went wrong.
+fn report(kernel: &Kernel, outcome: Result<Outcome>) -> Result<Vec<String>> {
+    let problems = match outcome {
+        Ok(outcome) => {
+            print!("{}", outcome.report(&kernel.release));
             let problems = outcome.problems();
             if problems.is_empty() {
                 let volume =
                     "Debian's, in QEMU with 2 emulated processors;\next4 and xfs on virtio disks, ext4 on null_blk";
-                doc::write(version, &doc::section(volume, &outcome.notes, &outcome.left_out())?)?;
+                doc::write(kernel.version, &doc::section(volume, &outcome.notes, &outcome.left_out())?)?;
             }
-            bad.extend(problems.into_iter().map(|p| format!("Linux {version}: {p}")));
+            problems
         }
-        if !bad.is_empty() {
-            bail!(
-                "{}\nThe consoles are in {1}/KERNEL.console, the output of tests in {1}/job-KERNEL",
-                bad.join("\n"),
-                self.dir.display()
-            );
-        }
-        Ok(())
-    }
+        Err(why) => vec![format!("{why:#}")],
+    };
+    Ok(problems.into_iter().map(|problem| format!("Linux {}: {problem}", kernel.version)).collect())
 }
 
 /// Builds the tests of the suite.
