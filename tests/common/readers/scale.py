@@ -1,4 +1,5 @@
-"""Asks one engine all views over a tree of datasets, and notes what each takes: scale.py ENGINE TREE VIEWS.sql OUT
+"""Asks one engine all views, and the queries of all rules, over a tree of datasets, and notes what each takes:
+scale.py ENGINE TREE VIEWS.sql OUT --rules iotrace-bpf
 
 A line of JSON for each question: seconds, those of all cores together, the most memory, bytes read, and the answer: its
 rows, and of each column the sum (of texts that of their lengths). By these the answers of two engines are compared:
@@ -6,10 +7,12 @@ scale.py compare ONE TWO"""
 
 import argparse
 import decimal
+import itertools
 import json
 import math
 import os
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -157,11 +160,23 @@ def answer(engine, query, limit):
     return {**measured.figures, **found}
 
 
-def questions(views, only, hosts):
-    """Views, and one of them where less is to be read."""
-    for view in sorted(views):
-        if only is None or view in only:
-            yield view, f"SELECT * FROM {view}"
+def queries(program):
+    """The query of each rule, as the program shows it."""
+
+    def shown(*args):
+        return subprocess.run([program, "rules", *args], check=True, capture_output=True, text=True).stdout
+
+    # A line for each below those of the columns, then an empty one.
+    for line in itertools.takewhile(str.strip, shown("list").splitlines()[1:]):
+        rule = line.split()[0]
+        yield f"rule {rule}", re.search(r"^ +SQL +(.*)$", shown("show", rule), re.M)[1]
+
+
+def questions(views, rules, only, hosts):
+    """Views, the queries of rules, and one view where less is to be read."""
+    for what, query in [*((view, f"SELECT * FROM {view}") for view in sorted(views)), *rules]:
+        if only is None or what.removeprefix("rule ") in only:
+            yield what, query
     calls = "SELECT layer, op, count(*) AS calls, sum(bytes) AS bytes FROM spans {} GROUP BY layer, op"
     ten = "start_ns BETWEEN 600000000000 AND 1200000000000"
     yield "calls by function", calls.format("")
@@ -182,7 +197,8 @@ def run(options):
         note("open", opening.figures)
         nodes = [d for d, _, _ in os.walk(options.tree) if "/start=" not in d]
         hosts = sorted(re.findall(r"node=([^/\n]+)", "\n".join(nodes)))
-        for what, query in questions(views, options.only, hosts):
+        rules = queries(options.rules) if options.rules else ()
+        for what, query in questions(views, rules, options.only, hosts):
             note(what, answer(engine, query, options.limit))
 
 
@@ -223,5 +239,6 @@ if __name__ == "__main__":
     parser.add_argument("--spill", default="8GB")
     parser.add_argument("--temp", default="/tmp")
     parser.add_argument("--limit", type=float, default=300)
+    parser.add_argument("--rules", metavar="PROGRAM")
     parser.add_argument("--only", type=lambda names: names.split(","))
     run(parser.parse_args())

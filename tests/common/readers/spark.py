@@ -1,4 +1,5 @@
-"""Runs all views on Spark and on DuckDB, and compares their rows: spark.py VIEWS.sql VIEWS-SPARK.sql (in the directory)"""
+"""Runs all views and the queries of rules on Spark and on DuckDB, and compares their rows, in the directory of the datasets:
+spark.py VIEWS.sql VIEWS-SPARK.sql RULES.tsv (of each rule its name and its query)"""
 
 import decimal
 import os
@@ -54,7 +55,7 @@ def table(names, rows, but):
     return keep, sorted((tuple(plain(row[names.index(name)]) for name in keep) for row in rows), key=repr)
 
 
-wrong, seen, compared = [], set(), 0
+wrong, seen, compared, empty = [], set(), 0, []
 
 
 def compare(what, query, answer):
@@ -70,7 +71,7 @@ def compare(what, query, answer):
         differ = [pair for pair in zip(ours[1], theirs[1]) if pair[0] != pair[1]][:1]
         wrong.append(f"{what}: {len(ours[1])} rows of DuckDB, {len(theirs[1])} of Spark: {ours[0]} {differ}")
     elif not ours[1]:
-        wrong.append(f"{what}: no rows to compare")
+        empty.append(what)
 
 
 for statement in open(sys.argv[2]).read().split(";\n"):
@@ -86,9 +87,18 @@ for statement in open(sys.argv[2]).read().split(";\n"):
 host, call = db.execute("SELECT host, root_id FROM v_slowest LIMIT 1").fetchone()
 tree = f"SELECT * FROM call_tree({call}, '{host}')"
 compare("call_tree", tree, spark.sql(tree))
+wrong += [f"{what}: no rows to compare" for what in empty]
+
+# The same text for both: it is what a report gives with a finding. Some rules ask for what these datasets have none of.
+rules = dict(line.rstrip("\n").split("\t") for line in open(sys.argv[3]))
+empty.clear()
+for rule, query in rules.items():
+    compare(f"rule {rule}", query, spark.sql(query))
+if 3 * len(empty) > len(rules):
+    wrong.append(f"too few rules have rows: not {', '.join(empty)}")
 
 views = {view for (view,) in db.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()}
 wrong += [f"{view}: not there on Spark" for view in views - seen]
-print(f"{len(seen)} views, {compared} rows compared, {len(wrong)} views differ")
+print(f"{len(seen)} views and rules, {compared} rows compared, {len(wrong)} differ, without rows: {empty}")
 print("\n".join(wrong))
 sys.exit(1 if wrong else 0)

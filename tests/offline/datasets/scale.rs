@@ -94,10 +94,11 @@ fn asked(engine: &str, tree: &Path, views: &str) -> PathBuf {
     let note = tree.with_extension(engine);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/readers/scale.py");
     let views = JOB.directory(tree, 0).join(views);
-    // Those that were rewritten for many nodes; all views are compared on small datasets.
-    let only = "v_layers,v_files,v_clocks,v_ranks";
+    // Those that were rewritten for many nodes, and one of rules; all are compared on small datasets.
+    let only = "v_layers,v_files,v_clocks,v_ranks,file-per-process";
     let mut command = Command::new(python());
     command.arg(script).arg(engine).arg(tree).arg(views).arg(&note).args(["--memory", "1GB", "--only", only]);
+    command.args(["--rules", env!("CARGO_BIN_EXE_iotrace-bpf")]);
     let out = command.output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     note
@@ -132,7 +133,7 @@ fn both_engines_and_the_report_have_the_calls_that_were_made() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/readers/scale.py");
     let out = Command::new(python()).arg(script).arg("compare").args(&notes).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
-    assert!(String::from_utf8_lossy(&out.stdout).starts_with("8 answers compared, 0 figures differ"), "{out:?}");
+    assert!(String::from_utf8_lossy(&out.stdout).starts_with("9 answers compared, 0 figures differ"), "{out:?}");
     for note in notes {
         let text = std::fs::read_to_string(note).unwrap();
         let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

@@ -1,5 +1,5 @@
-//! The views for Spark are those for `DuckDB`: made from them, and with the same rows, on recorded datasets, of single calls and of sums,
-//! and two of another node.
+//! The views for Spark are those for `DuckDB`: made from them, and with the same rows, on recorded datasets, of single calls and
+//! of sums, and two of another node. The queries of rules are the same text for both.
 
 use crate::common::sql;
 
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::synthetic::trace::{Trace, demoted, file, hooks, meta, process, rest, rpc, sums};
+use iotrace_bpf::analysis::findings::rules::RULES;
 use iotrace_bpf::analysis::speed::EARLIER_CALLS;
 use iotrace_bpf::export::{Dataset, DatasetWriter, Options, VIEWS, VIEWS_SPARK};
 use iotrace_bpf::rows::{Metric, Row, Span};
@@ -141,8 +142,11 @@ fn spark_and_duckdb_give_the_same_rows() {
     written(&dir.path().join("other/2026-11-22T10-30-00Z"), "other", first);
     written(&dir.path().join("other/2026-11-22T10-30-10Z"), "other", second);
     assert_eq!(fs::read_to_string(recorded.join("views-spark.sql")).unwrap(), VIEWS_SPARK);
+    let rules = RULES.iter().flat_map(|rule| [rule.id, "\t", rule.sql, "\n"]).collect::<String>();
+    fs::write(dir.path().join("rules.tsv"), rules).unwrap();
     let mut python = Command::new(sql::python());
-    python.arg(common("spark.py")).args(["recorded/views.sql", "recorded/views-spark.sql"]).current_dir(dir.path());
+    python.arg(common("spark.py")).args(["recorded/views.sql", "recorded/views-spark.sql", "rules.tsv"]);
+    python.current_dir(dir.path());
     let out = python.output().unwrap();
     let (output, erred) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     assert!(out.status.success(), "{output}{erred}");

@@ -35,7 +35,7 @@ pub struct Wish {
     /// What the durations of calls are drawn from
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Only these views
+    /// Only these views and rules
     #[arg(long, value_delimiter = ',')]
     views: Vec<String>,
     /// Seconds after which a question is given up
@@ -172,6 +172,7 @@ impl Scale<'_> {
         let views = dataset_below(datasets)?.join(if engine == "spark" { "views-spark.sql" } else { "views.sql" });
         let mut command = self.python();
         command.arg(engine).arg(datasets).arg(views).arg(note).arg("--temp").arg(&spill);
+        command.arg("--rules").arg(self.program("iotrace-bpf"));
         command.args(["--memory", &self.wish.memory, "--limit", &self.wish.limit.to_string()]);
         if !self.wish.views.is_empty() {
             command.args(["--only", &self.wish.views.join(",")]);

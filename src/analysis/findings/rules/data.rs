@@ -33,7 +33,7 @@ pub const SYNC_WRITES: Rule = Rule {
     sums: false,
     one_node: false,
     thresholds: &[at_least("calls", 10.0, "writes")],
-    sql: "SELECT spans.file_id, count(*), sum(dur_ns) / 1e9 AS s FROM spans JOIN handles USING (handle_id) WHERE spans.kind = 'write' AND mode & 4096 != 0 GROUP BY ALL ORDER BY s DESC",
+    sql: "SELECT host, spans.file_id, count(*) AS calls, sum(dur_ns) / 1e9 AS s FROM spans JOIN handles USING (host, handle_id) WHERE spans.kind = 'write' AND mode & 4096 != 0 GROUP BY ALL ORDER BY s DESC",
     find: sync_writes,
 };
 
@@ -61,7 +61,7 @@ pub const SYNC_PER_RECORD: Rule = Rule {
     sums: true,
     one_node: false,
     thresholds: &[at_least("calls", 10.0, "flushes")],
-    sql: "SELECT op, file_id, count(*), sum(dur_ns) / 1e9 AS s FROM spans WHERE kind = 'sync' AND layer = 'syscall' GROUP BY ALL ORDER BY s DESC",
+    sql: "SELECT host, op, file_id, count(*) AS calls, sum(dur_ns) / 1e9 AS s FROM spans WHERE kind = 'sync' AND layer = 'syscall' GROUP BY ALL ORDER BY s DESC",
     find: sync_per_record,
 };
 
@@ -91,7 +91,7 @@ pub const DIRECT_DEPTH_ONE: Rule = Rule {
         at_least("bytes", 131_072.0, "the mean size is below this"),
         at_least("waits", 0.15, "part of the time asleep for the device"),
     ],
-    sql: "SELECT op, file_id, count(*), avg(bytes), sum(device_ns + devqueue_ns) / 1e9 AS s FROM spans WHERE flags & 8 != 0 GROUP BY ALL ORDER BY s DESC",
+    sql: "SELECT host, op, file_id, count(*) AS calls, avg(bytes) AS mean_bytes, sum(device_ns + devqueue_ns) / 1e9 AS s FROM spans WHERE flags & 8 != 0 GROUP BY ALL ORDER BY s DESC",
     find: direct_depth_one,
 };
 
@@ -128,7 +128,7 @@ pub const PARTIAL_PAGE_OVERWRITE: Rule = Rule {
     sums: false,
     one_node: false,
     thresholds: &[at_least("calls", 20.0, "writes"), at_least("waits", 0.3, "part of the time asleep for the device")],
-    sql: "SELECT file_id, count(*), sum(device_ns) / 1e9 AS s FROM spans WHERE kind = 'write' AND layer = 'syscall' AND flags & 8 = 0 AND device_ns > 0 GROUP BY ALL",
+    sql: "SELECT host, file_id, count(*) AS calls, sum(device_ns) / 1e9 AS s FROM spans WHERE kind = 'write' AND layer = 'syscall' AND flags & 8 = 0 AND device_ns > 0 GROUP BY ALL",
     find: partial_page_overwrite,
 };
 
@@ -161,7 +161,7 @@ pub const REREAD: Rule = Rule {
         at_least("times", 2.0, "bytes read over the size of what was read"),
         at_least("bytes", 16_777_216.0, "read from the file"),
     ],
-    sql: "SELECT file_id, sum(bytes) AS read, max(\"offset\" + bytes) - min(\"offset\") AS extent FROM spans WHERE kind = 'read' AND layer = 'syscall' GROUP BY ALL ORDER BY read DESC",
+    sql: "SELECT host, file_id, sum(bytes) AS bytes, max(spans.offset + bytes) - min(spans.offset) AS extent FROM spans WHERE kind = 'read' AND layer = 'syscall' GROUP BY ALL ORDER BY bytes DESC",
     find: reread,
 };
 
@@ -204,7 +204,7 @@ pub const RANDOM_READS: Rule = Rule {
         at_least("scattered", 0.5, "part of the reads that do not begin where the one before ended"),
         at_least("waits", 0.4, "part of the time asleep"),
     ],
-    sql: "SELECT file_id, count(*), avg(bytes), sum(device_ns) / 1e9 AS s FROM spans WHERE kind = 'read' AND layer = 'syscall' AND miss_bytes > 0 GROUP BY ALL ORDER BY s DESC",
+    sql: "SELECT host, file_id, count(*) AS calls, avg(bytes) AS mean_bytes, sum(device_ns) / 1e9 AS s FROM spans WHERE kind = 'read' AND layer = 'syscall' AND miss_bytes > 0 GROUP BY ALL ORDER BY s DESC",
     find: random_reads,
 };
 
@@ -242,7 +242,7 @@ pub const READAHEAD_SMALL: Rule = Rule {
         at_least("consecutive", 0.8, "part of the reads that begin where the one before ended"),
         at_least("waits", 0.4, "part of the time asleep"),
     ],
-    sql: "SELECT file_id, count(*), avg(bytes), sum(miss_bytes), sum(ahead_bytes), sum(device_ns) / 1e9 AS s FROM spans WHERE kind = 'read' AND layer = 'syscall' GROUP BY ALL ORDER BY s DESC",
+    sql: "SELECT host, file_id, count(*) AS calls, avg(bytes) AS mean_bytes, sum(miss_bytes) AS missed, sum(ahead_bytes) AS read_ahead, sum(device_ns) / 1e9 AS s FROM spans WHERE kind = 'read' AND layer = 'syscall' GROUP BY ALL ORDER BY s DESC",
     find: readahead_small,
 };
 
@@ -284,7 +284,7 @@ pub const STDIO_FLUSH: Rule = Rule {
         at_least("calls", 1000.0, "flushes"),
         at_least("bytes", 2048.0, "the mean size of a write is below this"),
     ],
-    sql: "SELECT op, count(*), sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'stdio' AND op = 'fflush' GROUP BY ALL",
+    sql: "SELECT op, count(*) AS calls, sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'stdio' AND op = 'fflush' GROUP BY ALL",
     find: stdio_flush,
 };
 
@@ -314,7 +314,7 @@ pub const SMALL_TRANSFERS: Rule = Rule {
         at_least("bytes", 2048.0, "the mean size is below this"),
         at_least("consecutive", 0.5, "part of them that begin where the one before ended"),
     ],
-    sql: "SELECT op, file_id, count(*), avg(bytes), sum(dur_ns) / 1e9 AS s FROM spans WHERE kind IN ('read', 'write') AND layer = 'syscall' GROUP BY ALL ORDER BY s DESC",
+    sql: "SELECT host, op, file_id, count(*) AS calls, avg(bytes) AS mean_bytes, sum(dur_ns) / 1e9 AS s FROM spans WHERE kind IN ('read', 'write') AND layer = 'syscall' GROUP BY ALL ORDER BY s DESC",
     find: small_transfers,
 };
 

@@ -22,7 +22,7 @@ pub const DIRECT_MISALIGNED: Rule = Rule {
     sums: false,
     one_node: false,
     thresholds: &[at_least("calls", 1.0, "failed calls"), at_least("part", 0.01, "part of the direct calls")],
-    sql: "SELECT op, file_id, \"offset\", req_bytes, count(*) FROM spans WHERE layer = 'syscall' AND flags & 8 != 0 AND errno = 22 GROUP BY ALL",
+    sql: "SELECT host, op, file_id, spans.offset, req_bytes, count(*) AS calls FROM spans WHERE layer = 'syscall' AND flags & 8 != 0 AND errno = 22 GROUP BY ALL",
     find: direct_misaligned,
 };
 
@@ -55,7 +55,7 @@ pub const OWN_WRITE_BACK: Rule = Rule {
         at_least("bins", 5.0, "parts of 0.1 s with reads during own write-back"),
         at_least("waits", 0.3, "part of the time of reads that waited for the device"),
     ],
-    sql: "SELECT device, issue_ns // 100000000 AS bin, count(*) FILTER (op = 'read') AS reads, avg(dur_ns) FILTER (op = 'read') / 1e6 AS read_ms, sum(bytes) FILTER (class = 'writeback') AS written_back FROM block WHERE upper_dev IS NULL GROUP BY ALL ORDER BY bin",
+    sql: "SELECT host, device, floor(issue_ns / 1e8) AS bin, count(*) FILTER (WHERE op = 'read') AS reads, avg(dur_ns) FILTER (WHERE op = 'read') / 1e6 AS read_ms, sum(bytes) FILTER (WHERE class = 'writeback') AS written_back FROM block WHERE upper_dev IS NULL GROUP BY ALL ORDER BY bin",
     find: own_write_back,
 };
 
@@ -101,7 +101,7 @@ pub const WRITE_AMPLIFICATION: Rule = Rule {
         ),
         at_least("bytes", 1_048_576.0, "more than that"),
     ],
-    sql: "SELECT b.file_id, sum(b.bytes) AS on_devices, any_value(s.moved) AS in_calls FROM block_bytes b JOIN block USING (req_id) LEFT JOIN (SELECT file_id, sum(bytes) AS moved FROM spans WHERE kind = 'write' AND layer = 'syscall' GROUP BY ALL) s USING (file_id) WHERE op = 'write' AND upper_dev IS NULL AND b.process_ix IS NOT NULL GROUP BY ALL ORDER BY on_devices DESC",
+    sql: "SELECT host, b.file_id, sum(b.bytes) AS on_devices, any_value(s.moved) AS in_calls FROM block_bytes b JOIN block USING (host, req_id) LEFT JOIN (SELECT host, file_id, sum(bytes) AS moved FROM spans WHERE kind = 'write' AND layer = 'syscall' GROUP BY ALL) s USING (host, file_id) WHERE op = 'write' AND upper_dev IS NULL AND b.process_ix IS NOT NULL GROUP BY ALL ORDER BY on_devices DESC",
     find: write_amplification,
 };
 
@@ -191,7 +191,7 @@ pub const NOT_OVERLAPPED: Rule = Rule {
         at_least("share", 0.3, "part of the run that it waits for storage, and that it is in no call"),
         at_least("milliseconds", 10.0, "what it waits for each pause"),
     ],
-    sql: "SELECT op, file_id, count(*), sum(device_ns + devqueue_ns + flush_ns + writeback_ns + remote_ns) / 1e9 AS waits_s FROM spans WHERE layer = 'syscall' AND layer_top GROUP BY ALL ORDER BY waits_s DESC",
+    sql: "SELECT host, op, file_id, count(*) AS calls, sum(device_ns + devqueue_ns + flush_ns + writeback_ns + remote_ns) / 1e9 AS waits_s FROM spans WHERE layer = 'syscall' AND layer_top GROUP BY ALL ORDER BY waits_s DESC",
     find: not_overlapped,
 };
 

@@ -34,7 +34,7 @@ pub const ERRORS: Rule = Rule {
     sums: false,
     one_node: false,
     thresholds: &[at_least("calls", 1.0, "failed calls")],
-    sql: "SELECT op, errno, count(*) FROM spans WHERE layer = 'syscall' AND errno IN (5, 12, 23, 24, 27, 28, 116, 122) GROUP BY ALL",
+    sql: "SELECT op, errno, count(*) AS calls FROM spans WHERE layer = 'syscall' AND errno IN (5, 12, 23, 24, 27, 28, 116, 122) GROUP BY ALL",
     find: errors,
 };
 
@@ -73,7 +73,7 @@ pub const STUCK: Rule = Rule {
     sums: false,
     one_node: false,
     thresholds: &[at_least("seconds", 10.0, "since the call began")],
-    sql: "SELECT span_id, layer, op, pid, dur_ns / 1e9 AS s FROM spans WHERE flags & 64 != 0 ORDER BY s DESC",
+    sql: "SELECT host, span_id, layer, op, pid, dur_ns / 1e9 AS s FROM spans WHERE flags & 64 != 0 ORDER BY s DESC",
     find: stuck,
 };
 
@@ -96,7 +96,7 @@ pub const CPU_WAIT: Rule = Rule {
     sums: true,
     one_node: false,
     thresholds: &[at_least("share", 0.3, "part of the time of calls"), at_least("run_share", 0.1, "part of the run")],
-    sql: "SELECT op, count(*), sum(runq_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND layer_top GROUP BY op ORDER BY s DESC",
+    sql: "SELECT op, count(*) AS calls, sum(runq_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND layer_top GROUP BY op ORDER BY s DESC",
     find: cpu_wait,
 };
 
@@ -132,7 +132,7 @@ pub const LOCK_WAIT: Rule = Rule {
             "reads and writes count below this size: larger ones share what the file system can do",
         ),
     ],
-    sql: "SELECT op, cmd, file_id, count(*), sum(lock_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND lock_ns > 0 GROUP BY ALL ORDER BY s DESC",
+    sql: "SELECT host, op, cmd, file_id, count(*) AS calls, sum(lock_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND lock_ns > 0 GROUP BY ALL ORDER BY s DESC",
     find: lock_wait,
 };
 
@@ -159,7 +159,7 @@ pub const RETRIES: Rule = Rule {
     sums: false,
     one_node: false,
     thresholds: &[at_least("calls", 1000.0, "calls that failed with EAGAIN or EINTR")],
-    sql: "SELECT op, errno, file_id, count(*), sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND errno IN (4, 11) GROUP BY ALL ORDER BY s DESC",
+    sql: "SELECT host, op, errno, file_id, count(*) AS calls, sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND errno IN (4, 11) GROUP BY ALL ORDER BY s DESC",
     find: retries,
 };
 
@@ -188,7 +188,7 @@ pub const DIRTY_THROTTLING: Rule = Rule {
     sums: true,
     one_node: false,
     thresholds: &[at_least("share", 0.2, "part of the time of calls on the files")],
-    sql: "SELECT file_id, count(*), sum(throttle_ns) / 1e9 AS s FROM spans WHERE throttle_ns > 0 GROUP BY ALL ORDER BY s DESC",
+    sql: "SELECT host, file_id, count(*) AS calls, sum(throttle_ns) / 1e9 AS s FROM spans WHERE throttle_ns > 0 GROUP BY ALL ORDER BY s DESC",
     find: dirty_throttling,
 };
 
@@ -228,7 +228,7 @@ pub const INTERFERENCE: Rule = Rule {
         at_least("share", 0.2, "part of the device's bytes that the other process moved"),
         at_least("waits", 0.3, "part of the time of calls that waited for the device"),
     ],
-    sql: "SELECT device, pid, sum(bytes) AS bytes, count(*) FROM block WHERE upper_dev IS NULL GROUP BY ALL ORDER BY bytes DESC",
+    sql: "SELECT host, device, pid, sum(bytes) AS bytes, count(*) AS requests FROM block WHERE upper_dev IS NULL GROUP BY ALL ORDER BY bytes DESC",
     find: interference,
 };
 
@@ -269,7 +269,7 @@ pub const DEVICE_LIMIT: Rule = Rule {
         at_least("share", 0.5, "part of the time of direct calls, or of reads, asleep without a request in the device"),
         at_least("calls", 4.0, "calls"),
     ],
-    sql: "SELECT op, file_id, count(*), sum(sleep_ns + devqueue_ns) / 1e9 AS s, sum(device_ns) / 1e9 AS device_s FROM spans WHERE layer = 'syscall' AND kind IN ('read', 'write') GROUP BY ALL ORDER BY s DESC",
+    sql: "SELECT host, op, file_id, count(*) AS calls, sum(sleep_ns + devqueue_ns) / 1e9 AS s, sum(device_ns) / 1e9 AS device_s FROM spans WHERE layer = 'syscall' AND kind IN ('read', 'write') GROUP BY ALL ORDER BY s DESC",
     find: device_limit,
 };
 
@@ -310,7 +310,7 @@ pub const COPY_UP: Rule = Rule {
     sums: false,
     one_node: false,
     thresholds: &[at_least("milliseconds", 20.0, "the mean time of an open")],
-    sql: "SELECT op, path_id, dur_ns / 1e6 AS ms FROM spans WHERE kind = 'open' AND layer = 'syscall' ORDER BY dur_ns DESC LIMIT 10",
+    sql: "SELECT host, op, path_id, dur_ns / 1e6 AS ms FROM spans WHERE kind = 'open' AND layer = 'syscall' ORDER BY dur_ns DESC LIMIT 10",
     find: copy_up,
 };
 
@@ -340,7 +340,7 @@ pub const SWAP: Rule = Rule {
     sums: false,
     one_node: true,
     thresholds: &[at_least("requests", 200.0, "reads from swap space")],
-    sql: "SELECT device, op, count(*), sum(bytes), sum(dur_ns) / 1e9 AS s FROM block WHERE class = 'swap' GROUP BY ALL",
+    sql: "SELECT host, device, op, count(*) AS requests, sum(bytes) AS bytes, sum(dur_ns) / 1e9 AS s FROM block WHERE class = 'swap' GROUP BY ALL",
     find: swap,
 };
 
@@ -362,7 +362,7 @@ pub const READAHEAD_WASTE: Rule = Rule {
         at_least("backward", 0.25, "part of them that begin before the end of the one before"),
         at_least("size", 16_384.0, "bytes of a piece in the mean"),
     ],
-    sql: "SELECT device, pid, class, count(*), avg(bytes), sum(dur_ns) / 1e9 AS s FROM block WHERE op = 'read' AND req_id NOT IN (SELECT req_id FROM block_links) GROUP BY ALL ORDER BY s DESC",
+    sql: "SELECT host, device, pid, class, count(*) AS requests, avg(bytes) AS mean_bytes, sum(dur_ns) / 1e9 AS s FROM block LEFT JOIN (SELECT DISTINCT host, req_id, true AS linked FROM block_links) USING (host, req_id) WHERE op = 'read' AND linked IS NULL GROUP BY ALL ORDER BY s DESC",
     find: readahead_waste,
 };
 

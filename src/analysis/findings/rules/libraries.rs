@@ -29,7 +29,7 @@ pub const HEADER_GROWTH: Rule = Rule {
     sums: false,
     one_node: false,
     thresholds: &[at_least("bytes", 1_048_576.0, "read again while a definition ended")],
-    sql: "SELECT op, count(*), sum(dur_ns) / 1e9 AS s FROM spans WHERE op LIKE '%enddef' GROUP BY ALL",
+    sql: "SELECT op, count(*) AS calls, sum(dur_ns) / 1e9 AS s FROM spans WHERE op LIKE '%enddef' GROUP BY ALL",
     find: header_growth,
 };
 
@@ -67,7 +67,7 @@ pub const FILL_VALUES: Rule = Rule {
     sums: false,
     one_node: false,
     thresholds: &[at_least("bytes", 4_194_304.0, "written while space was defined")],
-    sql: "SELECT r.op, sum(s.bytes) AS written, sum(s.dur_ns) / 1e9 AS s FROM spans s JOIN spans r ON s.root_id = r.span_id WHERE s.layer = 'syscall' AND s.kind = 'write' GROUP BY ALL ORDER BY written DESC",
+    sql: "SELECT r.op, sum(s.bytes) AS written, sum(s.dur_ns) / 1e9 AS s FROM spans s JOIN spans r ON s.host IS NOT DISTINCT FROM r.host AND s.root_id = r.span_id WHERE s.layer = 'syscall' AND s.kind = 'write' GROUP BY ALL ORDER BY written DESC",
     find: fill_values,
 };
 
@@ -95,7 +95,7 @@ pub const BLOCKING_PUTS: Rule = Rule {
         at_least("calls", 50.0, "calls of a rank"),
         at_least("bytes", 1_048_576.0, "the mean size is below this"),
     ],
-    sql: "SELECT op, count(*), avg(req_bytes), sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'pnetcdf' AND op LIKE '%_all' GROUP BY ALL ORDER BY s DESC",
+    sql: "SELECT op, count(*) AS calls, avg(req_bytes) AS mean_bytes, sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'pnetcdf' AND op LIKE '%_all' GROUP BY ALL ORDER BY s DESC",
     find: blocking_puts,
 };
 
@@ -133,7 +133,7 @@ pub const HDF5_CHUNK_CACHE: Rule = Rule {
     sums: false,
     one_node: false,
     thresholds: &[at_least("times", 2.5, "bytes read from the file over the size of what was read")],
-    sql: "SELECT object_id, count(*), sum(self_ns) / 1e9 AS library_s FROM spans WHERE layer = 'hdf5' AND kind = 'read' GROUP BY ALL ORDER BY library_s DESC",
+    sql: "SELECT host, object_id, count(*) AS calls, sum(self_ns) / 1e9 AS library_s FROM spans WHERE layer = 'hdf5' AND kind = 'read' GROUP BY ALL ORDER BY library_s DESC",
     find: hdf5_chunk_cache,
 };
 
@@ -172,7 +172,7 @@ pub const HDF5_METADATA: Rule = Rule {
     sums: true,
     one_node: false,
     thresholds: &[at_least("calls", 200.0, "calls")],
-    sql: "SELECT op, count(*), sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'hdf5' AND op LIKE 'H5A%' GROUP BY ALL ORDER BY s DESC",
+    sql: "SELECT op, count(*) AS calls, sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'hdf5' AND op LIKE 'H5A%' GROUP BY ALL ORDER BY s DESC",
     find: hdf5_metadata,
 };
 
@@ -200,7 +200,7 @@ pub const ELEMENT_AT_A_TIME: Rule = Rule {
     sums: true,
     one_node: false,
     thresholds: &[at_least("calls", 1000.0, "calls"), at_least("bytes", 4096.0, "the mean size is below this")],
-    sql: "SELECT op, count(*), avg(req_bytes), sum(dur_ns) / 1e9 AS s FROM spans WHERE layer IN ('hdf5', 'netcdf', 'pnetcdf') AND parent_id IS NULL GROUP BY ALL ORDER BY s DESC",
+    sql: "SELECT op, count(*) AS calls, avg(req_bytes) AS mean_bytes, sum(dur_ns) / 1e9 AS s FROM spans WHERE layer IN ('hdf5', 'netcdf', 'pnetcdf') AND parent_id IS NULL GROUP BY ALL ORDER BY s DESC",
     find: element_at_a_time,
 };
 
@@ -241,7 +241,7 @@ pub const LAYER_OVERHEAD: Rule = Rule {
         at_least("share", 0.5, "part of the time of these calls that is the library's own"),
         at_least("run_share", 0.2, "part of the run"),
     ],
-    sql: "SELECT layer, op, count(*), sum(self_ns) / 1e9 AS library_s, sum(dur_ns) / 1e9 AS s FROM spans WHERE layer IN ('hdf5', 'netcdf', 'pnetcdf') GROUP BY ALL ORDER BY library_s DESC",
+    sql: "SELECT layer, op, count(*) AS calls, sum(self_ns) / 1e9 AS library_s, sum(dur_ns) / 1e9 AS s FROM spans WHERE layer IN ('hdf5', 'netcdf', 'pnetcdf') GROUP BY ALL ORDER BY library_s DESC",
     find: layer_overhead,
 };
 

@@ -28,7 +28,7 @@ pub const FAILED_LOOKUPS: Rule = Rule {
     sums: false,
     one_node: false,
     thresholds: &[at_least("calls", 1000.0, "failed calls"), at_least("share", 0.1, "part of the run")],
-    sql: "SELECT regexp_replace(path, '/[^/]*$', '') AS directory, count(*) FROM spans JOIN paths USING (path_id) WHERE errno = 2 GROUP BY ALL ORDER BY count(*) DESC",
+    sql: "SELECT regexp_replace(path, '/[^/]*$', '') AS directory, count(*) AS calls FROM spans JOIN paths USING (host, path_id) WHERE errno = 2 GROUP BY ALL ORDER BY calls DESC",
     find: failed_lookups,
 };
 
@@ -58,7 +58,7 @@ pub const METADATA_STORM: Rule = Rule {
         at_least("times", 5.0, "calls for each name"),
         at_least("share", 0.1, "part of the run"),
     ],
-    sql: "SELECT op, count(*), count(DISTINCT path_id), sum(dur_ns) / 1e9 AS s FROM spans WHERE kind IN ('open', 'close', 'meta') AND layer = 'syscall' GROUP BY ALL ORDER BY s DESC",
+    sql: "SELECT host, op, count(*) AS calls, count(DISTINCT path_id) AS paths, sum(dur_ns) / 1e9 AS s FROM spans WHERE kind IN ('open', 'close', 'meta') AND layer = 'syscall' GROUP BY ALL ORDER BY s DESC",
     find: metadata_storm,
 };
 

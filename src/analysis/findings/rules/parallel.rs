@@ -19,7 +19,7 @@ pub const DATA_SIEVING: Rule = Rule {
         at_least("share", 0.1, "bytes read back over bytes that were to be written"),
         at_least("calls", 10.0, "reads below writes"),
     ],
-    sql: "SELECT w.op, sum(r.bytes) AS read_back FROM spans r JOIN spans w ON r.root_id = w.span_id WHERE r.layer = 'syscall' AND r.kind = 'read' AND w.kind = 'write' GROUP BY ALL",
+    sql: "SELECT w.op, sum(r.bytes) AS read_back FROM spans r JOIN spans w ON r.host IS NOT DISTINCT FROM w.host AND r.root_id = w.span_id WHERE r.layer = 'syscall' AND r.kind = 'read' AND w.kind = 'write' GROUP BY ALL",
     find: data_sieving,
 };
 
@@ -56,7 +56,7 @@ pub const INDEPENDENT_STRIDED: Rule = Rule {
         at_least("bytes", 262_144.0, "the mean size is below this"),
         at_least("microseconds", 100.0, "the mean time of a system call"),
     ],
-    sql: "SELECT op, count(*), avg(req_bytes), sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'mpiio' AND flags & 1 = 0 GROUP BY ALL ORDER BY s DESC",
+    sql: "SELECT op, count(*) AS calls, avg(req_bytes) AS mean_bytes, sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'mpiio' AND flags & 1 = 0 GROUP BY ALL ORDER BY s DESC",
     find: independent_strided,
 };
 
@@ -230,7 +230,7 @@ pub const NONBLOCKING_BLOCKS: Rule = Rule {
         at_least("share", 0.8, "part of the bytes that is moved before the call returns"),
         at_least("run_share", 0.1, "part of the run in these calls"),
     ],
-    sql: "SELECT a.op, sum(s.bytes) AS moved, sum(s.dur_ns) / 1e9 AS s FROM spans s JOIN spans a ON s.root_id = a.span_id WHERE s.layer = 'syscall' AND a.layer = 'mpiio' AND a.flags & 2 <> 0 GROUP BY a.op ORDER BY s DESC",
+    sql: "SELECT a.op, sum(s.bytes) AS moved, sum(s.dur_ns) / 1e9 AS s FROM spans s JOIN spans a ON s.host IS NOT DISTINCT FROM a.host AND s.root_id = a.span_id WHERE s.layer = 'syscall' AND a.layer = 'mpiio' AND a.flags & 2 <> 0 GROUP BY a.op ORDER BY s DESC",
     find: nonblocking_blocks,
 };
 
@@ -265,7 +265,7 @@ pub const COLLECTIVE_BROKEN: Rule = Rule {
         at_least("calls", 100.0, "independent calls below collective ones"),
         at_least("share", 0.5, "part of their bytes that they move"),
     ],
-    sql: "SELECT h.op, m.op, count(*), sum(m.bytes), sum(m.dur_ns) / 1e9 AS s FROM spans m JOIN spans h ON m.root_id = h.span_id WHERE m.layer = 'mpiio' AND m.flags & 1 = 0 AND h.flags & 1 = 1 AND h.layer IN ('hdf5', 'netcdf') GROUP BY ALL ORDER BY s DESC",
+    sql: "SELECT h.op AS called, m.op, count(*) AS calls, sum(m.bytes) AS bytes, sum(m.dur_ns) / 1e9 AS s FROM spans m JOIN spans h ON m.host IS NOT DISTINCT FROM h.host AND m.root_id = h.span_id WHERE m.layer = 'mpiio' AND m.flags & 1 = 0 AND h.flags & 1 = 1 AND h.layer IN ('hdf5', 'netcdf') GROUP BY ALL ORDER BY s DESC",
     find: collective_broken,
 };
 

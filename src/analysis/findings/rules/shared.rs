@@ -30,7 +30,7 @@ pub const CONFLICTING_RANKS: Rule = Rule {
         "pairs of independent calls on the same bytes: those that overlap in time, and of \
                                           libraries those without a flush, close or lock of the first rank between",
     )],
-    sql: "SELECT a.file_id, a.rank, b.rank AS other, count(*) FROM spans a JOIN spans b ON a.file_id = b.file_id AND a.rank < b.rank AND a.\"offset\" < b.\"offset\" + b.bytes AND b.\"offset\" < a.\"offset\" + a.bytes WHERE a.layer = 'syscall' AND b.layer = 'syscall' AND 'write' IN (a.kind, b.kind) AND a.kind IN ('read', 'write') AND b.kind IN ('read', 'write') GROUP BY ALL",
+    sql: "SELECT a.host, a.file_id, a.rank, b.rank AS other, count(*) AS pairs FROM spans a JOIN spans b ON a.host IS NOT DISTINCT FROM b.host AND a.file_id = b.file_id AND a.rank < b.rank AND a.offset < b.offset + b.bytes AND b.offset < a.offset + a.bytes WHERE a.layer = 'syscall' AND b.layer = 'syscall' AND 'write' IN (a.kind, b.kind) AND a.kind IN ('read', 'write') AND b.kind IN ('read', 'write') GROUP BY ALL",
     find: conflicting_ranks,
 };
 
@@ -80,7 +80,7 @@ pub const MISALIGNED_SHARED: Rule = Rule {
              for all locks",
         ),
     ],
-    sql: "SELECT file_id, count(*) AS writes, count(*) FILTER (\"offset\" % 4096 <> 0 OR (\"offset\" + bytes) % 4096 <> 0) AS inside_blocks, sum(device_ns + lock_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND kind = 'write' AND rank IS NOT NULL GROUP BY ALL ORDER BY inside_blocks DESC",
+    sql: "SELECT host, file_id, count(*) AS writes, count(*) FILTER (WHERE spans.offset % 4096 <> 0 OR (spans.offset + bytes) % 4096 <> 0) AS inside_blocks, sum(device_ns + lock_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND kind = 'write' AND rank IS NOT NULL GROUP BY ALL ORDER BY inside_blocks DESC",
     find: misaligned_shared,
 };
 
@@ -150,7 +150,7 @@ pub const FILE_PER_PROCESS: Rule = Rule {
         at_least("files", 4.0, "files for each rank that no other one writes"),
         at_least("share", 0.1, "part of the run in opening with O_CREAT and closing files"),
     ],
-    sql: "SELECT rank, count(DISTINCT file_id) AS files, sum(bytes) AS bytes FROM spans WHERE layer = 'syscall' AND kind = 'write' GROUP BY ALL ORDER BY files DESC",
+    sql: "SELECT host, rank, count(DISTINCT file_id) AS files, sum(bytes) AS bytes FROM spans WHERE layer = 'syscall' AND kind = 'write' GROUP BY ALL ORDER BY files DESC",
     find: file_per_process,
 };
 

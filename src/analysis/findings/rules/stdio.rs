@@ -21,7 +21,7 @@ pub const STDIO_TURNS: Rule = Rule {
         at_least("part", 0.2, "part of its reads and writes"),
         at_least("share", 0.1, "part of the run in calls of stdio"),
     ],
-    sql: "SELECT file_id, count(*) FILTER (kind <> before) AS turns, count(*) AS calls FROM (SELECT *, lag(kind) OVER (PARTITION BY handle_id ORDER BY start_ns) AS before FROM spans WHERE layer = 'stdio' AND kind IN ('read', 'write')) GROUP BY ALL ORDER BY turns DESC",
+    sql: "SELECT host, file_id, count(*) FILTER (WHERE kind <> before) AS turns, count(*) AS calls FROM (SELECT *, lag(kind) OVER (PARTITION BY host, handle_id ORDER BY start_ns) AS before FROM spans WHERE layer = 'stdio' AND kind IN ('read', 'write')) GROUP BY ALL ORDER BY turns DESC",
     find: stdio_turns,
 };
 
@@ -66,7 +66,7 @@ pub const STDIO_BULK: Rule = Rule {
         ),
         at_least("share", 0.2, "part of the run"),
     ],
-    sql: "SELECT op, file_id, count(*) AS calls, sum(bytes) AS bytes, sum(self_ns) / 1e9 AS library_s, sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'stdio' AND kind IN ('read', 'write') GROUP BY ALL UNION ALL SELECT op, file_id, sum(calls), sum(bytes), NULL, NULL FROM file_rollup WHERE layer = 'stdio' AND kind IN ('read', 'write') AND calls_error IS NOT NULL GROUP BY ALL ORDER BY bytes DESC",
+    sql: "SELECT host, op, file_id, count(*) AS calls, sum(bytes) AS bytes, sum(self_ns) / 1e9 AS library_s, sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'stdio' AND kind IN ('read', 'write') GROUP BY ALL UNION ALL SELECT host, op, file_id, sum(calls), sum(bytes), NULL, NULL FROM file_rollup WHERE layer = 'stdio' AND kind IN ('read', 'write') AND calls_error IS NOT NULL GROUP BY ALL ORDER BY bytes DESC",
     find: stdio_bulk,
 };
 
