@@ -30,7 +30,8 @@ pub const CONFLICTING_RANKS: Rule = Rule {
         "pairs of independent calls on the same bytes: those that overlap in time, and of \
                                           libraries those without a flush, close or lock of the first rank between",
     )],
-    sql: "SELECT a.host, a.file_id, a.rank, b.rank AS other, count(*) AS pairs FROM spans a JOIN spans b ON a.host IS NOT DISTINCT FROM b.host AND a.file_id = b.file_id AND a.rank < b.rank AND a.offset < b.offset + b.bytes AND b.offset < a.offset + a.bytes WHERE a.layer = 'syscall' AND b.layer = 'syscall' AND 'write' IN (a.kind, b.kind) AND a.kind IN ('read', 'write') AND b.kind IN ('read', 'write') GROUP BY ALL",
+    // Not each call with each other one: a shared file has too many.
+    sql: "SELECT host, file_id, rank, other, count(*) AS calls FROM (SELECT host, file_id, rank, kind, spans.offset AS first, lag(rank) OVER (PARTITION BY host, file_id ORDER BY spans.offset, rank, span_id) AS other, max(spans.offset + bytes) OVER (PARTITION BY host, file_id ORDER BY spans.offset, rank, span_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached, max(CASE WHEN kind = 'write' THEN spans.offset + bytes END) OVER (PARTITION BY host, file_id ORDER BY spans.offset, rank, span_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS written FROM spans WHERE layer = 'syscall' AND kind IN ('read', 'write') AND rank IS NOT NULL) AS accesses WHERE other <> rank AND (written > first OR (kind = 'write' AND reached > first)) GROUP BY ALL ORDER BY calls DESC",
     find: conflicting_ranks,
 };
 
