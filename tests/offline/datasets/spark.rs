@@ -12,7 +12,7 @@ use iotrace_bpf::analysis::findings::rules::RULES;
 use iotrace_bpf::analysis::speed::EARLIER_CALLS;
 use iotrace_bpf::export::{Dataset, DatasetWriter, Options, VIEWS, VIEWS_SPARK};
 use iotrace_bpf::rows::{Metric, Row, Span};
-use iotrace_bpf::vocabulary::{Kind, Layer};
+use iotrace_bpf::vocabulary::{Kind, Layer, flag};
 
 fn common(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/readers").join(name)
@@ -92,6 +92,18 @@ fn other(opens: &[Span]) -> (Vec<Row>, Vec<Row>) {
         t.request(i + 1, read, ("read", "sync"), 4096, 100);
         reads.push(t.edit(read).clone());
     }
+    // What rules ask for: writes that failed, did not return or waited, and a read of the device.
+    for (errno, flags) in [(28, 0), (4, 0), (22, flag::DIRECT), (0, flag::UNFINISHED), (0, flag::DIRECT), (0, 0)] {
+        let start = 1_100_000 + 1000 * i64::from(errno) + 100 * i64::from(flags);
+        let write = t.call(1, None, (Layer::Syscall, "pwrite64", Kind::Write), start, 90);
+        t.moved(write, 1, 512);
+        let span = t.edit(write);
+        (span.errno, span.flags, span.offset) = (errno, flags, Some(i64::from(flags)));
+        (span.device_ns, span.lock_ns, span.throttle_ns) = (Some(10), Some(20), Some(30));
+    }
+    let missed = t.call(1, None, (Layer::Syscall, "pread64", Kind::Read), 1_200_000, 90);
+    t.moved(missed, 1, 512);
+    (t.edit(missed).miss_bytes, t.edit(missed).device_ns) = (Some(512), Some(50));
     let failed = t.call(1, None, (Layer::Syscall, "openat", Kind::Open), 2_000_000, 700);
     let span = t.edit(failed);
     (span.errno, span.path_id, span.stack_id) = (2, Some(1), Some(1));
