@@ -310,7 +310,7 @@ pub const COPY_UP: Rule = Rule {
     sums: false,
     one_node: false,
     thresholds: &[at_least("milliseconds", 20.0, "the mean time of an open")],
-    sql: "SELECT host, op, path_id, dur_ns / 1e6 AS ms FROM spans WHERE kind = 'open' AND layer = 'syscall' ORDER BY dur_ns DESC LIMIT 10",
+    sql: "SELECT host, op, path_id, dur_ns / 1e6 AS ms FROM spans WHERE kind = 'open' AND layer = 'syscall' ORDER BY dur_ns DESC, host, span_id LIMIT 10",
     find: copy_up,
 };
 
