@@ -115,13 +115,17 @@ impl Hostile {
         let section_names = b"\0.text\0.dynsym\0.dynstr\0.shstrtab\0";
         put(&header(sections_at, self.loaded), 0);
         put(&CODE.repeat((SYMBOLS_AT - CODE_AT) as usize / CODE.len()), CODE_AT);
+        // There are millions, and this is not optimised: as few steps for each as there can be.
         let symbol = |n: u64| {
-            let mut symbol = numbers(&[(u64::from((self.name_at)(n)), 4), (0x12, 1), (0, 1), (1, 2)]);
-            symbol.extend(numbers(&[((self.code_at)(n), 8), (8, 8)]));
-            symbol
+            let fields =
+                u128::from((self.name_at)(n)) | (0x12 << 32) | (1 << 48) | (u128::from((self.code_at)(n)) << 64);
+            [fields.to_le_bytes().as_slice(), &8_u64.to_le_bytes()].concat()
         };
         for from in (0..self.written).step_by(1 << 16) {
-            let some: Vec<u8> = (from..self.written.min(from + (1 << 16))).flat_map(symbol).collect();
+            let mut some = Vec::with_capacity((SYMBOL as usize) << 16);
+            for n in from..self.written.min(from + (1 << 16)) {
+                some.extend_from_slice(&symbol(n));
+            }
             put(&some, SYMBOLS_AT + from * SYMBOL);
         }
         put(&(self.text)(), names_at);
