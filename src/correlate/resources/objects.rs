@@ -53,9 +53,9 @@ struct State {
 const REMEMBERED: i32 = 65_536;
 /// How often it is looked what can be forgotten: after so many objects.
 const ROUND: i32 = 16_384;
-/// Of so many processes it is remembered that they made or opened an object: more than run at once on a node, while in a
-/// year ever new ones open the same. An object that an earlier one makes again is taken for the same one.
-const OWNERS: usize = 1024;
+/// Of so many processes it is remembered that they made or opened an object, those that did so last: in a year ever new ones
+/// open the same. An object that an earlier one makes again is taken for the same one.
+const OWNERS: usize = 256;
 
 /// The objects opened; ids count from 1.
 #[derive(Default)]
@@ -79,7 +79,7 @@ impl Objects {
         let name = absolute(base, path.name);
         let key = (path.scope, path.class, name);
         let known = self.ids.get(&key).copied();
-        let known = known.filter(|id| !(made && self.state(*id).is_some_and(|o| o.known_to.contains(&by))));
+        let known = known.filter(|id| self.state(*id).is_some_and(|o| !(made && o.known_to.contains(&by))));
         let id = known.unwrap_or_else(|| {
             let id = self.add(path.scope, path.class, key.2.clone(), handle);
             self.ids.insert(key, id);
@@ -88,12 +88,11 @@ impl Objects {
         let count = self.count;
         if let Some(state) = self.all.get_mut(&id) {
             state.last = count;
-            if !state.known_to.contains(&by) {
-                if state.known_to.len() == OWNERS {
-                    state.known_to.remove(0);
-                }
-                state.known_to.push(by);
+            let known = state.known_to.iter().rposition(|owner| *owner == by);
+            if let Some(oldest) = known.or((state.known_to.len() == OWNERS).then_some(0)) {
+                state.known_to.remove(oldest);
             }
+            state.known_to.push(by);
         }
         id
     }
@@ -134,13 +133,18 @@ impl Objects {
     pub fn rename(&mut self, id: i32, path: &ObjectPath) {
         let base = path.location.and_then(|id| self.state(id)).map_or(&b""[..], |o| o.name.as_slice());
         let name = absolute(base, path.name);
-        let Some(state) = self.state_mut(id).filter(|o| o.name != name) else { return };
-        let before = std::mem::replace(&mut state.name, name.clone());
+        let Some(state) = self.all.get_mut(&id).filter(|o| o.name != name) else { return };
+        // The file may not have been known when it got its name.
+        let scope = std::mem::replace(&mut state.scope, path.scope);
+        let before = (scope, state.class, std::mem::replace(&mut state.name, name.clone()));
+        let now = (path.scope, state.class, name);
         if !std::mem::replace(&mut state.queued, true) {
             self.changed.push(id);
         }
-        self.ids.remove(&(path.scope, path.class, before));
-        self.ids.insert((path.scope, path.class, name), id);
+        if self.ids.get(&before) == Some(&id) {
+            self.ids.remove(&before);
+        }
+        self.ids.insert(now, id);
     }
 
     fn state(&self, id: i32) -> Option<&State> {
@@ -269,6 +273,25 @@ mod tests {
         let ids: HashSet<i32> = (1..=last).map(|by| objects.open(&path, 1, Owner::Process(by), false)).collect();
         assert_eq!(ids, HashSet::from([1]));
         assert_eq!(objects.state(1).unwrap().known_to.len(), OWNERS);
-        assert_eq!(objects.open(&path, 1, Owner::Process(last), true), 2, "made where it knew one");
+        // One that opens it now and then is among the last ones.
+        let first = last - OWNERS as u32 + 1;
+        for by in [first, last + 1] {
+            objects.open(&path, 1, Owner::Process(by), false);
+        }
+        assert_eq!(objects.open(&path, 1, Owner::Process(first + 1), true), 1, "it was not known to know one");
+        assert_eq!(objects.open(&path, 1, Owner::Process(first), true), 2, "made where it knew one");
+    }
+
+    #[test]
+    fn one_whose_file_becomes_known_with_its_next_name_is_forgotten_like_others() {
+        let mut objects = Objects::default();
+        let path = |scope, name| ObjectPath { scope, location: None, name, class: "variable" };
+        let id = objects.open(&path(Scope::Handle(7), b"/a"), 7, BY, false);
+        objects.rename(id, &path(Scope::File(1), b"/b"));
+        assert_eq!(objects.open(&path(Scope::File(1), b"/b"), 7, BY, false), id);
+        assert_eq!(objects.ids.len(), 1);
+        come(&mut objects, 0..REMEMBERED + ROUND, &HashSet::new());
+        assert!(objects.state(id).is_none() && objects.ids.len() == objects.all.len());
+        assert!(objects.open(&path(Scope::File(1), b"/b"), 7, BY, false) > id);
     }
 }

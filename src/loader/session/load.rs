@@ -211,8 +211,7 @@ impl<'obj> Session<'obj> {
             placing.join().map_err(|_| {
                 anyhow!("the thread for rings panicked: a bug of iotrace-bpf; please report the lines above")
             })??;
-            // Hooks found no ring until now. That is no loss: the trace begins later.
-            drop(self.losses(0));
+            self.begin_ring_losses();
         }
         self.attaching += begun.elapsed();
         let missing: Vec<&Coverage> =

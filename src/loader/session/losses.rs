@@ -47,6 +47,13 @@ impl Session<'_> {
         rows.extend(self.misses.losses(t_ns, claimed));
         rows
     }
+
+    /// Rings are there from now on. That hooks found none before is no loss: the trace begins later.
+    pub fn begin_ring_losses(&mut self) {
+        let ring = iot_loss::IOT_LOSS_RING.0;
+        let seen = counts(&self.skel.maps.iot_losses, ring);
+        self.seen_losses.extend(seen.into_iter().map(|(cpu, layer, n)| ((ring, layer, cpu), n)));
+    }
 }
 
 /// CPU, layer and count of those that are not zero; empty where the kernel does not give them.

@@ -11,6 +11,16 @@ from pyspark.sql import Row, SparkSession
 
 # Directories have a scheme in Spark.
 BUT = {"datasets": {"dir"}}
+# Rules that ask for what these datasets have none of.
+WITHOUT_ROWS = {
+    "blocking-puts",
+    "data-sieving",
+    "header-growth",
+    "nonblocking-blocks",
+    "readahead-waste",
+    "swap",
+    "sync-writes",
+}
 
 db = duckdb.connect()
 db.execute(open(sys.argv[1]).read())
@@ -89,16 +99,15 @@ tree = f"SELECT * FROM call_tree({call}, '{host}')"
 compare("call_tree", tree, spark.sql(tree))
 wrong += [f"{what}: no rows to compare" for what in empty]
 
-# The same text for both: it is what a report gives with a finding. Some rules ask for what these datasets have none of.
+# The same text for both: it is what a report gives with a finding.
 rules = dict(line.rstrip("\n").split("\t") for line in open(sys.argv[3]))
 empty.clear()
 for rule, query in rules.items():
     compare(f"rule {rule}", query, spark.sql(query))
-if 4 * len(empty) > len(rules):
-    wrong.append(f"too few rules have rows: not {', '.join(empty)}")
+wrong += [f"{what}: no rows to compare" for what in empty if what.removeprefix("rule ") not in WITHOUT_ROWS]
 
 views = {view for (view,) in db.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()}
 wrong += [f"{view}: not there on Spark" for view in views - seen]
-print(f"{len(seen)} views and rules, {compared} rows compared, {len(wrong)} differ, without rows: {empty}")
+print(f"{len(seen)} views and rules, {compared} rows compared, {len(wrong)} differ")
 print("\n".join(wrong))
 sys.exit(1 if wrong else 0)

@@ -1,5 +1,6 @@
 //! The report and its findings, beside SQL over the same datasets.
 
+mod conflicts;
 mod figures;
 mod findings;
 mod node_sql;
