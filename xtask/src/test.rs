@@ -88,6 +88,7 @@ fn nextest(tree: &Tree, no_live: bool, args: &[String], notes: &Path) -> Result<
             cargo
         };
         let others = format!("not ({ENGINES} | {QUIET})");
+        // They run whatever came of those before.
         quiet.and(beside([library(idle()), engines(idle())], || selected(&others)))
     };
     let (result, differences) = kept::beside(&kept::program()?, &dir, run)?;

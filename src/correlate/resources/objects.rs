@@ -1,7 +1,8 @@
 //! Datasets, variables, attributes, groups and types inside files: by name, with their shapes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
+use crate::HashMap;
 use crate::base::paths::{absolute, lossy_path};
 use crate::correlate::resources::processes::Owner;
 use crate::rows::{Object, Row};
