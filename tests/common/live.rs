@@ -405,3 +405,10 @@ pub fn truth(path: &Path) -> Truth {
     let number = |at: usize| bytes.get(8 * at..8 * at + 8).map_or(0, |b| i64::from_ne_bytes(b.try_into().unwrap()));
     Truth { pid: number(0) as u32, ready: number(1) == 1, fwrites: number(2), pwrites: number(3) }
 }
+
+/// Has looper end in good order.
+pub fn stop_looper(truth: &Path) {
+    use std::os::unix::fs::FileExt as _;
+    const STOP: u64 = 6 * 8;
+    fs::OpenOptions::new().write(true).open(truth).unwrap().write_all_at(&1_i64.to_ne_bytes(), STOP).unwrap();
+}

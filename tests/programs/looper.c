@@ -1,8 +1,9 @@
 /*
- * Writes until its time is over or it is killed, for attaching to: `looper DIR TRUTH SECONDS`.
+ * Writes until its time is over, it is asked to stop or it is killed, for attaching to: `looper DIR TRUTH SECONDS`.
  *
  * Every 10 ms: record n of 4 KiB to DIR/looper.txt with fwrite, then to DIR/looper.dat with pwrite at offset n * 4096.
- * TRUTH is a file of native 64-bit integers (struct truth), always current. Both files are open before `ready` is set.
+ * TRUTH is a file of native 64-bit integers (struct truth), always current. Both files are open before `ready` is set. To stop
+ * it, write another value than 0 where `stop` is.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -24,6 +25,7 @@ struct truth {
 	int64_t pwrites;
 	int64_t fwrite_bytes;
 	int64_t pwrite_bytes;
+	int64_t stop;
 };
 
 static double now(void)
@@ -60,7 +62,7 @@ int main(int argc, char **argv)
 	truth->pid = getpid();
 	truth->ready = 1;
 
-	for (int64_t n = 0; now() < end; n++) {
+	for (int64_t n = 0; now() < end && !truth->stop; n++) {
 		if (fwrite(record, 1, RECORD, text) != RECORD)
 			return 1;
 		truth->fwrite_bytes += RECORD;

@@ -5,28 +5,32 @@ use crate::common::programs;
 use iotrace_bpf::rows::Span;
 use iotrace_bpf::vocabulary::{Layer, flag};
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Longer than it takes to attach.
-const SECONDS: u64 = 5;
+/// Longer than any of these tests takes.
+const SECONDS: &str = "600";
 
-/// `looper` for some seconds, longer than it takes to attach, in a directory of its own; it is at work.
-fn looper(dir: &Path, seconds: u64) -> (Running, PathBuf) {
+/// `looper` in a directory of its own; it is at work.
+fn looper(dir: &Path) -> (Running, PathBuf) {
     fs::create_dir_all(dir).unwrap();
     let truth = dir.join("truth");
-    let running = Running::spawn(Command::new(programs::build("looper")).args([dir, &truth]).arg(seconds.to_string()));
+    let running = Running::spawn(Command::new(programs::build("looper")).args([dir, &truth]).arg(SECONDS));
     live::until("looper", || live::truth(&truth).ready && live::truth(&truth).pwrites > 5);
     (running, truth)
 }
 
-/// Attaches until the targets end or as long as the options demand.
-fn attach(work: &Path, options: &[&str], pids: &[u32]) -> Data {
-    let dataset = work.join("run.iotrace");
+/// Attaches until the targets end or as long as the options demand; `meanwhile` begins when it has attached.
+fn attach(work: &Path, options: &[&str], pids: &[u32], meanwhile: impl FnOnce()) -> Data {
+    let (dataset, output) = (work.join("run.iotrace"), work.join("output"));
     let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
-    let out = live::tracer().args(options).arg("-o").arg(&dataset).args(["-p", &pids.join(",")]).output().unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let mut tracer = live::tracer();
+    tracer.args(options).arg("-o").arg(&dataset).args(["-p", &pids.join(",")]).stderr(File::create(&output).unwrap());
+    let mut tracer = Running::spawn(&mut tracer);
+    live::until_it_traces(tracer.pid(), &output);
+    meanwhile();
+    assert!(tracer.wait().success(), "{}", fs::read_to_string(&output).unwrap());
     Data::read(&dataset).lossless()
 }
 
@@ -46,9 +50,13 @@ fn records<'a>(data: &'a Data, dir: &Path) -> Vec<&'a Span> {
 #[test]
 fn everything_after_the_attach_is_seen_until_the_target_ends() {
     let work = live::scratch();
-    let (mut running, truth) = looper(work.path(), SECONDS * live::slower());
+    let (mut running, truth) = looper(work.path());
     let before: Truth = live::truth(&truth);
-    let data = attach(work.path(), &[], &[running.pid()]);
+    let data = attach(work.path(), &[], &[running.pid()], || {
+        let so_far = live::truth(&truth).pwrites;
+        live::until("records", || live::truth(&truth).pwrites > so_far + 100);
+        live::stop_looper(&truth);
+    });
     assert!(running.wait().success());
     let after = live::truth(&truth);
 
@@ -84,16 +92,16 @@ fn everything_after_the_attach_is_seen_until_the_target_ends() {
     let process = data.processes.values().find(|p| p.pid == running.pid() as i32).unwrap();
     assert_eq!(process.exit_code, Some(0));
     assert!(process.exe.as_deref().unwrap().ends_with("/looper"));
-    assert_eq!(process.cmdline.last().map(String::as_str), Some(&*(SECONDS * live::slower()).to_string()));
+    assert_eq!(process.cmdline.last().map(String::as_str), Some(SECONDS));
 }
 
 #[test]
 fn two_processes_are_traced_for_the_given_duration_and_go_on() {
     let work = live::scratch();
     let dirs = [work.path().join("a"), work.path().join("b")];
-    let loopers = [looper(&dirs[0], 60 * live::slower()), looper(&dirs[1], 60 * live::slower())];
+    let loopers = [looper(&dirs[0]), looper(&dirs[1])];
     let pids = [loopers[0].0.pid(), loopers[1].0.pid()];
-    let data = attach(work.path(), &["--duration", &format!("{}ms", 1500 * live::slower())], &pids);
+    let data = attach(work.path(), &["--duration", "1500ms"], &pids, || {});
     for ((dir, (running, truth)), pid) in dirs.iter().zip(&loopers).zip(pids) {
         let calls = records(&data, dir);
         assert!(calls.iter().all(|s| s.pid == pid as i32));
@@ -113,7 +121,7 @@ fn children_forked_after_the_attach_are_traced() {
     shell.args(["-c", "while :; do sh -c 'echo x >> \"$0\"' \"$0\"; sleep 0.02; done"]).arg(&out);
     let shell = Running::spawn(&mut shell);
     live::until("the loop", || fs::metadata(&out).is_ok_and(|m| m.len() > 4));
-    let data = attach(work.path(), &["--duration", &format!("{}s", 2 * live::slower())], &[shell.pid()]);
+    let data = attach(work.path(), &["--duration", "3s"], &[shell.pid()], || {});
     let mut writes: Vec<&Span> = data.calls("write").filter(|s| data.path(s) == Some(&out)).collect();
     writes.sort_by_key(|s| s.start_ns);
     assert!(writes.len() > 5, "{} writes", writes.len());

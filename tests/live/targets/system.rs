@@ -343,15 +343,14 @@ fn processes_that_are_not_named_get_library_probes_only_on_request() {
     let program = programs::build("stdio_mix");
     let warns = |traced: &live::Traced| traced.stderr.starts_with("iotrace-bpf: library probes run in every process ");
     for wide in [&["--system"][..], &["--cgroup", group]] {
-        let trace = |more: &[&str]| {
+        let trace = |more: &[&str], then: &str| {
             let work = live::scratch();
-            // A process that is not named is not held: it stays until it is looked into.
-            let script = members.script(&format!("{} {}; sleep 2", program.display(), work.path().display()));
+            let script = members.script(&format!("{} {}{then}", program.display(), work.path().display()));
             let traced = live::trace(work.path(), &[wide, more].concat(), &script);
             let data = traced.data();
             (traced, data, work)
         };
-        let (traced, data, _work) = trace(&[]);
+        let (traced, data, _work) = trace(&[], "");
         assert!(!traced.stderr.contains("library probes"), "{}", traced.stderr);
         let attached: BTreeSet<Layer> =
             data.coverage.iter().filter(|c| c.status == "attached").map(|c| c.layer).collect();
@@ -362,12 +361,13 @@ fn processes_that_are_not_named_get_library_probes_only_on_request() {
             let is = |c: &&&Coverage| c.status == "skipped" && c.reason.as_deref() == Some(&*why);
             assert!(!verdicts.is_empty() && verdicts.iter().filter(is).count() == verdicts.len(), "{verdicts:?}");
         }
-        let (traced, data, _work) = trace(&["--layers", "stdio,syscall"]);
+        // A process that is not named is not held: it stays until it is looked into.
+        let (traced, data, _work) = trace(&["--layers", "stdio,syscall"], "; sleep 2");
         assert!(warns(&traced), "{}", traced.stderr);
         assert!(data.coverage.iter().any(|c| c.layer == Layer::Stdio && c.status == "attached"));
         assert!(data.coverage.iter().all(|c| !c.reason.as_deref().is_some_and(|why| why.contains("off by default"))));
         // A phase is asked for, too.
-        let (traced, data, _work) = trace(&["--phase", "main"]);
+        let (traced, data, _work) = trace(&["--phase", "main"], "");
         assert!(!warns(&traced), "{}", traced.stderr);
         assert!(data.coverage.iter().all(|c| c.layer != Layer::Stdio || c.status == "skipped"));
     }

@@ -106,7 +106,8 @@ pub struct Built {
 /// where it is: lines that begin with `@`. `modules` is what `lib/modules` is in.
 pub fn script(root: &Path, job: &Path, modules: &Path, tracer: &str, built: &[Built]) -> String {
     let (job, modules) = (job.display(), modules.display());
-    let path = std::env::var("PATH").unwrap_or_default();
+    // The system's own Python first: that of a version manager is a script, which starts forty processes.
+    let path = format!("/usr/sbin:/usr/bin:/sbin:/bin:{}", std::env::var("PATH").unwrap_or_default());
     let mut script = format!(
         "export PATH='{path}' HOME=/root OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export IOTRACE_TEST_SLOWER={slower} IOTRACE_TEST_CLOCK=1 IOTRACE_TEST_COMPARE_LATER='{job}/{KEPT}'
