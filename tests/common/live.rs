@@ -83,24 +83,38 @@ impl Traced {
     }
 }
 
-/// Traces a command; the dataset is `work/run.iotrace`, its stdout the file `work/stdout`, the report `work/report`.
+/// Traces a command; the dataset is `work/run.iotrace`, its stdout the file `work/stdout`, the report `work/report`. Where the
+/// processor is emulated there is neither a report, which takes two seconds there, nor messages.
 pub fn trace<S: AsRef<OsStr>>(work: &Path, options: &[&str], command: &[S]) -> Traced {
     trace_by(tracer(), work, options, command)
 }
 
 /// The same by this tracer.
-pub fn trace_by<S: AsRef<OsStr>>(mut tracer: Command, work: &Path, options: &[&str], command: &[S]) -> Traced {
+pub fn trace_by<S: AsRef<OsStr>>(tracer: Command, work: &Path, options: &[&str], command: &[S]) -> Traced {
+    trace_shown(tracer, slower() == 1, work, options, command)
+}
+
+/// The same with report and messages on any processor.
+pub fn trace_with_messages<S: AsRef<OsStr>>(work: &Path, options: &[&str], command: &[S]) -> Traced {
+    trace_shown(tracer(), true, work, options, command)
+}
+
+fn trace_shown<S: AsRef<OsStr>>(
+    mut tracer: Command,
+    shown: bool,
+    work: &Path,
+    options: &[&str],
+    command: &[S],
+) -> Traced {
     let dir = work.join("run.iotrace");
     let [out, report] = ["stdout", "report"].map(|name| work.join(name));
-    tracer
-        .args(options)
-        .arg("-o")
-        .arg(&dir)
-        .arg("--report")
-        .arg(&report)
-        .arg("--")
-        .args(command)
-        .stdout(fs::File::create(&out).unwrap());
+    tracer.args(options).arg("-o").arg(&dir);
+    if shown {
+        tracer.arg("--report").arg(&report);
+    } else {
+        tracer.arg("--quiet");
+    }
+    tracer.arg("--").args(command).stdout(fs::File::create(&out).unwrap());
     let Output { status, stderr, .. } = tracer.stderr(Stdio::piped()).output().unwrap();
     let stderr = String::from_utf8_lossy(&stderr).into_owned();
     // A tracer that fails early has made none.

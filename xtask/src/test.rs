@@ -123,17 +123,16 @@ fn engines(cargo: Command) -> Command {
     command
 }
 
-/// Runs `computing`, one after the other, beside the others. What they print comes at the end.
+/// Runs `computing` beside each other and the others. What they print comes at the end.
 fn beside(computing: [Command; 2], others: impl FnOnce() -> Result<()>) -> Result<()> {
-    let each = |mut command: Command| command.output().context("cannot start cargo");
     let (computed, others) = thread::scope(|scope| {
-        let computed = scope.spawn(move || computing.map(each));
+        let computed = computing.map(|mut command| scope.spawn(move || command.output()));
         let others = others();
-        (computed.join().map_err(|_| anyhow!("a thread of xtask panicked")), others)
+        (computed.map(|one| one.join().map_err(|_| anyhow!("a thread of xtask panicked"))), others)
     });
     let mut failed = others.err();
-    for out in computed? {
-        let out = out?;
+    for out in computed {
+        let out = out?.context("cannot start cargo")?;
         print!("\n{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
         if !out.status.success() {
             failed.get_or_insert_with(|| anyhow!("tests that ran beside the live ones failed: {}", out.status));

@@ -7,7 +7,7 @@ use iotrace_bpf::vocabulary::{Layer, flag};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Longer than any of these tests takes.
 const SECONDS: &str = "600";
@@ -26,9 +26,9 @@ fn attach(work: &Path, options: &[&str], pids: &[u32], meanwhile: impl FnOnce())
     let (dataset, output) = (work.join("run.iotrace"), work.join("output"));
     let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
     let mut tracer = live::tracer();
-    tracer.args(options).arg("-o").arg(&dataset).args(["-p", &pids.join(",")]).stderr(File::create(&output).unwrap());
-    let mut tracer = Running::spawn(&mut tracer);
-    live::until_it_traces(tracer.pid(), &output);
+    tracer.args(options).arg("-o").arg(&dataset).args(["-p", &pids.join(",")]);
+    let mut tracer = Running::spawn(tracer.stdout(Stdio::null()).stderr(File::create(&output).unwrap()));
+    live::until_it_traces(live::child_of(tracer.pid()), &output);
     meanwhile();
     assert!(tracer.wait().success(), "{}", fs::read_to_string(&output).unwrap());
     Data::read(&dataset).lossless()

@@ -346,7 +346,7 @@ fn processes_that_are_not_named_get_library_probes_only_on_request() {
         let trace = |more: &[&str], then: &str| {
             let work = live::scratch();
             let script = members.script(&format!("{} {}{then}", program.display(), work.path().display()));
-            let traced = live::trace(work.path(), &[wide, more].concat(), &script);
+            let traced = live::trace_with_messages(work.path(), &[wide, more].concat(), &script);
             let data = traced.data();
             (traced, data, work)
         };
