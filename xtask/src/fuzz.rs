@@ -3,10 +3,11 @@
 //! Only the project's own crates are compiled for it, with `fuzz/instrumented` in the place of rustc; libraries are those of
 //! the tests. `cargo fuzz` has them compiled for it, too, which takes as long as all of the tests' build.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 use crate::{Tree, setup, shell};
 
@@ -40,12 +41,13 @@ pub fn run(tree: &Tree, seconds: u32, target: Option<&str>) -> Result<()> {
     shell::run(build.env("RUSTC_WORKSPACE_WRAPPER", tree.root.join("fuzz/instrumented")))?;
     let mut failed = Vec::new();
     println!("\n{}", Figures::HEADER);
-    for name in chosen {
-        let dir = tree.target.join("fuzz").join(name);
-        let outcome = one(tree, name, &dir, seconds)?;
-        println!("{}", outcome.figures.row(name));
-        if !outcome.passed {
-            failed.push(format!("{name}: {}", outcome.why()));
+    for names in chosen.chunks(thread::available_parallelism().map_or(1, usize::from)) {
+        for (name, outcome) in names.iter().zip(together(tree, names, seconds)) {
+            let outcome = outcome?;
+            println!("{}", outcome.figures.row(name));
+            if !outcome.passed {
+                failed.push(format!("{name}: {}", outcome.why()));
+            }
         }
     }
     if failed.is_empty() {
@@ -82,8 +84,18 @@ impl Outcome {
     }
 }
 
-/// Runs a target in `dir`, which keeps what it finds, and its output.
-fn one(tree: &Tree, name: &str, dir: &Path, seconds: u32) -> Result<Outcome> {
+/// Runs targets at the same time: each takes one CPU.
+fn together(tree: &Tree, names: &[&String], seconds: u32) -> Vec<Result<Outcome>> {
+    thread::scope(|scope| {
+        let running: Vec<_> = names.iter().map(|name| scope.spawn(move || one(tree, name, seconds))).collect();
+        let panicked = || Err(anyhow!("a thread of xtask panicked"));
+        running.into_iter().map(|target| target.join().unwrap_or_else(|_| panicked())).collect()
+    })
+}
+
+/// Runs a target in a directory of its own, which keeps what it finds, and its output.
+fn one(tree: &Tree, name: &str, seconds: u32) -> Result<Outcome> {
+    let dir = tree.target.join("fuzz").join(name);
     let make = |path: PathBuf| {
         fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display())).map(|()| path)
     };
