@@ -112,7 +112,7 @@ static __always_inline void iot_publish(struct iot_task *t, u64 now)
 	part = now > t->since ? ((t->probed - t->before) << 20) / (now - t->since) : 0;
 	if (part > 1 << 20)
 		part = 1 << 20;
-	/* two that write at once: the next one mends it */
+	/* two that write at once: the next one fixes it */
 	if (part > iot_hooked.part)
 		iot_hooked.part = part;
 }

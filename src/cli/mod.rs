@@ -208,9 +208,9 @@ pub enum Action {
     ///
     /// What this kernel and these privileges allow, and what to do about the rest.
     Doctor {
-        /// Print only the commands that mend what is wrong, for this machine
+        /// Print only the commands that fix what is wrong, for this machine
         ///
-        /// As lines for a shell: read them before you run them. What no command mends stands there as a comment.
+        /// As lines for a shell: read them before you run them. What no command fixes stands there as a comment.
         #[arg(long)]
         fix_hints: bool,
     },

@@ -27,7 +27,7 @@ pub struct ReplayCodeArgs {
     /// Wait between calls as long as the program did, on average
     #[arg(long)]
     keep_time: bool,
-    /// Make the mended variant: change what findings of the report advise to change
+    /// Make the fixed variant: change what findings of the report advise to change
     #[arg(long)]
     advise: bool,
     /// So many calls of a rank may be in no loop

@@ -1,4 +1,4 @@
-//! `doctor --fix-hints`: the commands that mend what the checks found, as lines for a shell.
+//! `doctor --fix-hints`: the commands that fix what the checks found, as lines for a shell.
 //!
 //! A command stands alone on its line only where it is safe to paste. What changes how the machine boots, or must be done
 //! elsewhere, is a comment.
@@ -7,9 +7,9 @@ use crate::base::text::{escape, quoted};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What mends a check that failed.
+/// What fixes a check that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Mend {
+pub enum Fix {
     /// Nothing is wrong, or nothing can be done.
     Nothing,
     /// The way out of the check, as a comment for people.
@@ -35,7 +35,7 @@ pub struct Wrong {
     pub name: &'static str,
     pub why: String,
     pub way_out: &'static str,
-    pub mend: Mend,
+    pub fix: Fix,
 }
 
 /// How packages are installed here.
@@ -124,14 +124,14 @@ pub fn exports() -> bool {
 /// The lines for all of them.
 pub fn lines(wrong: &[Wrong], machine: &Machine) -> Vec<String> {
     let mut lines = Vec::new();
-    for (i, one) in wrong.iter().enumerate().filter(|(_, one)| one.mend != Mend::Nothing) {
+    for (i, one) in wrong.iter().enumerate().filter(|(_, one)| one.fix != Fix::Nothing) {
         // Missing capabilities are several checks with one remedy.
-        if one.mend == Mend::Advice || wrong[..i].iter().all(|before| before.mend != one.mend) {
+        if one.fix == Fix::Advice || wrong[..i].iter().all(|before| before.fix != one.fix) {
             lines.extend(hint(one, machine));
         }
     }
     if lines.is_empty() {
-        lines.push("# nothing to mend".to_owned());
+        lines.push("# nothing to fix".to_owned());
     } else if !machine.root && !machine.sudo && lines.iter().any(|line| !line.starts_with('#')) {
         lines.insert(0, "# sudo is not installed: run these as root, for example in the shell of su -".to_owned());
     }
@@ -140,16 +140,16 @@ pub fn lines(wrong: &[Wrong], machine: &Machine) -> Vec<String> {
 
 fn hint(wrong: &Wrong, machine: &Machine) -> Vec<String> {
     let mut lines = vec![format!("# {}: {}", wrong.name, escape(wrong.why.replace('\n', " ")))];
-    match &wrong.mend {
-        Mend::Nothing => {}
-        Mend::Advice => lines.push(format!("#   {}", wrong.way_out)),
-        Mend::Capabilities(missing) => lines.extend(capabilities(missing, machine)),
-        Mend::Types if !machine.sysfs => lines.push(machine.as_root("mount -t sysfs sysfs /sys")),
-        Mend::Types => {
+    match &wrong.fix {
+        Fix::Nothing => {}
+        Fix::Advice => lines.push(format!("#   {}", wrong.way_out)),
+        Fix::Capabilities(missing) => lines.extend(capabilities(missing, machine)),
+        Fix::Types if !machine.sysfs => lines.push(machine.as_root("mount -t sysfs sysfs /sys")),
+        Fix::Types => {
             lines.push("#   install a kernel with CONFIG_DEBUG_INFO_BTF=y and boot it".to_owned());
             lines.extend(machine.packages.map(|p| format!("#   {} {}", machine.as_root(p.install), p.kernel)));
         }
-        Mend::Lockdown => {
+        Fix::Lockdown => {
             lines.push(
                 "#   remove lockdown=confidentiality from GRUB_CMDLINE_LINUX in /etc/default/grub, then".to_owned(),
             );
@@ -157,22 +157,22 @@ fn hint(wrong: &Wrong, machine: &Machine) -> Vec<String> {
             lines.push(format!("#   {} && {}", machine.as_root(boot), machine.as_root("reboot")));
         }
         // A mount over the /proc of others would harm them: only in a mount namespace of its own.
-        Mend::Proc => {
+        Fix::Proc => {
             lines.push("#   put what you want to trace in place of doctor".to_owned());
             lines.push(machine.as_root(&format!(
                 "unshare --mount sh -c 'mount -t proc proc /proc && exec \"$0\" \"$@\"' {} doctor",
                 quoted(&machine.program)
             )));
         }
-        Mend::OpenFiles if machine.most_files >= ENOUGH_FILES => lines.push(format!("ulimit -n {ENOUGH_FILES}")),
-        Mend::OpenFiles => {
+        Fix::OpenFiles if machine.most_files >= ENOUGH_FILES => lines.push(format!("ulimit -n {ENOUGH_FILES}")),
+        Fix::OpenFiles => {
             lines.push(machine.as_root(&format!("prlimit --pid $$ --nofile={ENOUGH_FILES}:{ENOUGH_FILES}")));
         }
-        Mend::Addresses => {
+        Fix::Addresses => {
             lines.push(machine.as_root("sysctl kernel.kptr_restrict=1"));
             lines.push("#   until the next boot; for good: kernel.kptr_restrict = 1 in /etc/sysctl.d/".to_owned());
         }
-        Mend::NfsServer => lines.push(machine.as_root("modprobe nfsd")),
+        Fix::NfsServer => lines.push(machine.as_root("modprobe nfsd")),
     }
     lines
 }
@@ -228,8 +228,8 @@ mod tests {
     }
 
     /// The commands, and the whole text, for a check that failed.
-    fn hints(mend: Mend, machine: &Machine) -> (Vec<String>, String) {
-        let wrong = Wrong { name: "a check", why: "it\nfails".into(), way_out: "do that", mend };
+    fn hints(fix: Fix, machine: &Machine) -> (Vec<String>, String) {
+        let wrong = Wrong { name: "a check", why: "it\nfails".into(), way_out: "do that", fix };
         let lines = lines(&[wrong.clone(), wrong], machine);
         (lines.iter().filter(|line| !line.starts_with('#')).cloned().collect(), lines.join("\n"))
     }
@@ -240,9 +240,9 @@ mod tests {
         let root = Machine { root: true, ..machine() };
         let suse =
             Machine { setcap: false, packages: Some(PACKAGES[2]), program: "/home/a b/it's".into(), ..machine() };
-        let capabilities = || Mend::Capabilities(vec!["CAP_BPF", "CAP_SYSLOG"]);
+        let capabilities = || Fix::Capabilities(vec!["CAP_BPF", "CAP_SYSLOG"]);
         let few = Machine { most_files: 256, ..machine() };
-        for (mend, machine, expected) in [
+        for (fix, machine, expected) in [
             (capabilities(), &user, &["sudo setcap cap_bpf,cap_syslog+ep /usr/bin/iotrace-bpf"][..]),
             (
                 capabilities(),
@@ -250,37 +250,37 @@ mod tests {
                 &["sudo zypper install libcap-progs", "sudo setcap cap_bpf,cap_syslog+ep '/home/a b/it'\\''s'"],
             ),
             (capabilities(), &root, &[]),
-            (Mend::Types, &user, &[]),
-            (Mend::Types, &Machine { sysfs: false, ..machine() }, &["sudo mount -t sysfs sysfs /sys"]),
-            (Mend::Lockdown, &user, &[]),
-            (Mend::OpenFiles, &user, &["ulimit -n 65536"]),
-            (Mend::OpenFiles, &few, &["sudo prlimit --pid $$ --nofile=65536:65536"]),
-            (Mend::Addresses, &root, &["sysctl kernel.kptr_restrict=1"]),
-            (Mend::NfsServer, &user, &["sudo modprobe nfsd"]),
-            (Mend::Advice, &user, &[]),
+            (Fix::Types, &user, &[]),
+            (Fix::Types, &Machine { sysfs: false, ..machine() }, &["sudo mount -t sysfs sysfs /sys"]),
+            (Fix::Lockdown, &user, &[]),
+            (Fix::OpenFiles, &user, &["ulimit -n 65536"]),
+            (Fix::OpenFiles, &few, &["sudo prlimit --pid $$ --nofile=65536:65536"]),
+            (Fix::Addresses, &root, &["sysctl kernel.kptr_restrict=1"]),
+            (Fix::NfsServer, &user, &["sudo modprobe nfsd"]),
+            (Fix::Advice, &user, &[]),
         ] {
-            let (commands, text) = hints(mend.clone(), machine);
-            assert_eq!(commands, expected, "{mend:?}");
-            let shown = if mend == Mend::Advice { 2 } else { 1 };
+            let (commands, text) = hints(fix.clone(), machine);
+            assert_eq!(commands, expected, "{fix:?}");
+            let shown = if fix == Fix::Advice { 2 } else { 1 };
             assert!(text.contains("# a check: it fails\n") && text.matches("a check").count() == shown, "{text}");
         }
         assert!(hints(capabilities(), &root).1.contains("--cap-add=BPF --cap-add=SYSLOG"));
-        assert!(hints(Mend::Types, &suse).1.contains("sudo zypper install kernel-default"));
-        assert!(hints(Mend::Lockdown, &user).1.contains("#   sudo update-grub && sudo reboot"));
-        assert!(hints(Mend::Advice, &user).1.ends_with("#   do that"));
-        assert_eq!(hints(Mend::Nothing, &user).1, "# nothing to mend");
+        assert!(hints(Fix::Types, &suse).1.contains("sudo zypper install kernel-default"));
+        assert!(hints(Fix::Lockdown, &user).1.contains("#   sudo update-grub && sudo reboot"));
+        assert!(hints(Fix::Advice, &user).1.ends_with("#   do that"));
+        assert_eq!(hints(Fix::Nothing, &user).1, "# nothing to fix");
     }
 
     #[test]
     fn without_sudo_the_commands_are_for_root() {
-        let (commands, text) = hints(Mend::NfsServer, &Machine { sudo: false, ..machine() });
+        let (commands, text) = hints(Fix::NfsServer, &Machine { sudo: false, ..machine() });
         assert_eq!(commands, ["modprobe nfsd"]);
         assert!(text.starts_with("# sudo is not installed"), "{text}");
     }
 
     #[test]
     fn no_text_of_a_check_leaves_its_comment() {
-        let wrong = Wrong { name: "x", why: "a\nrm -rf /\r\u{2028}b".into(), way_out: "", mend: Mend::Advice };
+        let wrong = Wrong { name: "x", why: "a\nrm -rf /\r\u{2028}b".into(), way_out: "", fix: Fix::Advice };
         let all = lines(&[wrong], &machine()).join("\n");
         assert!(all.lines().all(|line| line.starts_with('#')), "{all}");
     }
@@ -288,17 +288,17 @@ mod tests {
     #[test]
     fn a_shell_accepts_what_is_printed() {
         let all = [
-            Mend::Capabilities(vec!["CAP_BPF"]),
-            Mend::Types,
-            Mend::Lockdown,
-            Mend::Proc,
-            Mend::OpenFiles,
-            Mend::Addresses,
-            Mend::NfsServer,
+            Fix::Capabilities(vec!["CAP_BPF"]),
+            Fix::Types,
+            Fix::Lockdown,
+            Fix::Proc,
+            Fix::OpenFiles,
+            Fix::Addresses,
+            Fix::NfsServer,
         ];
         for machine in [machine(), Machine { program: "/a b/'$(touch x)'".into(), sysfs: false, ..machine() }] {
-            for mend in &all {
-                let text = hints(mend.clone(), &machine).1;
+            for fix in &all {
+                let text = hints(fix.clone(), &machine).1;
                 let checked = std::process::Command::new("sh").args(["-n", "-c", &text]).output();
                 assert!(checked.is_ok_and(|out| out.status.success() && out.stderr.is_empty()), "{text}");
             }

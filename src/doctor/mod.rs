@@ -4,7 +4,7 @@ mod hints;
 
 use crate::base::notices;
 use crate::catalog;
-use crate::doctor::hints::{Machine, Mend, Wrong};
+use crate::doctor::hints::{Fix, Machine, Wrong};
 use crate::loader::kernel::hooks::Group;
 use crate::loader::kernel::privileges::{self, Capability, HOLD};
 use crate::loader::kernel::{self, Capabilities, programs};
@@ -26,7 +26,7 @@ struct Check {
     way_out: &'static str,
     /// Nothing can be traced without it.
     needed: bool,
-    mend: Mend,
+    fix: Fix,
 }
 
 /// Checks before a trace, so that the message names the cause and not what followed from it. `launches`: of a command.
@@ -49,7 +49,7 @@ fn user() -> Check {
         found: Ok(if id.is_root() { "root".into() } else { id.to_string() }),
         way_out: "",
         needed: true,
-        mend: Mend::Nothing,
+        fix: Fix::Nothing,
     }
 }
 
@@ -73,25 +73,25 @@ fn capabilities_of(missing: &[Capability]) -> Check {
         },
         way_out: WAY_TO_CAPABILITIES,
         needed: true,
-        mend: mend_of(missing),
+        fix: fix_of(missing),
     }
 }
 
 /// All in one command.
-fn mend_of(missing: &[Capability]) -> Mend {
-    Mend::Capabilities(missing.iter().map(|c| c.name).collect())
+fn fix_of(missing: &[Capability]) -> Fix {
+    Fix::Capabilities(missing.iter().map(|c| c.name).collect())
 }
 
 /// One for each of the others that is missing.
 fn other_capabilities() -> impl Iterator<Item = Check> {
     let missing = privileges::missing();
-    let mend = mend_of(&missing);
+    let fix = fix_of(&missing);
     missing.into_iter().filter(|c| !c.needed).map(move |c| Check {
         name: c.name,
         found: Err(c.lost.into()),
         way_out: WAY_TO_CAPABILITIES,
         needed: false,
-        mend: mend.clone(),
+        fix: fix.clone(),
     })
 }
 
@@ -105,7 +105,7 @@ fn btf() -> Check {
         },
         way_out: "use a kernel built with CONFIG_DEBUG_INFO_BTF=y (every large distribution's is, since 2021), and mount /sys",
         needed: true,
-        mend: Mend::Types,
+        fix: Fix::Types,
     }
 }
 
@@ -122,7 +122,7 @@ fn pid_namespace() -> Check {
         way_out: "mount the /proc of the namespace that it runs in (unshare --mount-proc, or mount -t proc proc /proc in a mount \
                   namespace of its own)",
         needed: true,
-        mend: Mend::Proc,
+        fix: Fix::Proc,
     }
 }
 
@@ -140,19 +140,19 @@ fn lockdown_of(text: &str) -> Check {
         },
         way_out: "boot with lockdown=integrity, or without lockdown",
         needed: true,
-        mend: Mend::Lockdown,
+        fix: Fix::Lockdown,
     }
 }
 
 fn tiers(caps: &Capabilities) -> Vec<Check> {
     // Of the last three one is enough.
-    let mend = |needed| if needed || caps.lib_tier().is_none() { Mend::Advice } else { Mend::Nothing };
+    let fix = |needed| if needed || caps.lib_tier().is_none() { Fix::Advice } else { Fix::Nothing };
     let of = |name, verdict: &Result<(), String>, way_out, needed| Check {
         name,
         found: verdict.clone().map(|()| "works".to_owned()),
         way_out,
         needed,
-        mend: mend(needed),
+        fix: fix(needed),
     };
     vec![
         of(
@@ -178,7 +178,7 @@ fn library_layers() -> Check {
         )),
         way_out: "",
         needed: false,
-        mend: Mend::Nothing,
+        fix: Fix::Nothing,
     }
 }
 
@@ -193,10 +193,10 @@ fn groups(caps: &Capabilities) -> Vec<Check> {
             None => "coverage in a trace lists what is missing without it; please report the text above and the kernel",
         },
         needed: group == Group::Process,
-        mend: match group.absent() {
-            Some(_) if hints::exports() => Mend::NfsServer,
-            Some(_) => Mend::Nothing,
-            None => Mend::Advice,
+        fix: match group.absent() {
+            Some(_) if hints::exports() => Fix::NfsServer,
+            Some(_) => Fix::Nothing,
+            None => Fix::Advice,
         },
     };
     verdicts.into_iter().map(check).collect()
@@ -208,7 +208,7 @@ fn open_files() -> Check {
         found: limits::open_files(),
         way_out: limits::OPEN_FILES_WAY_OUT,
         needed: true,
-        mend: Mend::OpenFiles,
+        fix: Fix::OpenFiles,
     }
 }
 
@@ -228,19 +228,19 @@ fn kernel_addresses_of(text: &str) -> Check {
         },
         way_out: "sysctl kernel.kptr_restrict=1",
         needed: false,
-        mend: Mend::Addresses,
+        fix: Fix::Addresses,
     }
 }
 
-/// Prints every check, or only what mends those that failed; the exit status is 0 when a trace can run.
+/// Prints every check, or only what fixes those that failed; the exit status is 0 when a trace can run.
 pub fn run(fix_hints: bool, out: &mut dyn Write) -> Result<u8> {
     limits::prepare();
     let checks = checks();
     let ready = checks.iter().all(|c| c.found.is_ok() || !c.needed);
     if fix_hints {
         let wrong = |check: Check| {
-            let Check { name, found, way_out, mend, .. } = check;
-            found.err().map(|why| Wrong { name, why, way_out, mend })
+            let Check { name, found, way_out, fix, .. } = check;
+            found.err().map(|why| Wrong { name, why, way_out, fix })
         };
         let wrong: Vec<Wrong> = checks.into_iter().filter_map(wrong).collect();
         for line in hints::lines(&wrong, &Machine::here(limits::most_open_files())) {
@@ -270,7 +270,7 @@ fn checks() -> Vec<Check> {
                 found: Err(why),
                 way_out: "the tracer tries probes on its own executable, which it must be able to read",
                 needed: true,
-                mend: Mend::Advice,
+                fix: Fix::Advice,
             }),
         }
     }
@@ -289,8 +289,8 @@ fn print(checks: &[Check], ready: bool, out: &mut dyn Write) -> Result<()> {
             }
         }
     }
-    if checks.iter().any(|c| c.found.is_err() && c.mend != Mend::Nothing) {
-        writeln!(out, "iotrace-bpf doctor --fix-hints prints the commands that mend this")?;
+    if checks.iter().any(|c| c.found.is_err() && c.fix != Fix::Nothing) {
+        writeln!(out, "iotrace-bpf doctor --fix-hints prints the commands that fix this")?;
     }
     writeln!(out, "{}", if ready { "ready to trace" } else { "cannot trace" })?;
     Ok(())
@@ -320,6 +320,6 @@ mod tests {
         let missing = privileges::missing_in("CapEff:\t0\n");
         let check = capabilities_of(&missing);
         assert!(check.found.unwrap_err().starts_with("missing capabilities: CAP_BPF"));
-        assert_eq!(check.mend, Mend::Capabilities(missing.iter().map(|c| c.name).collect()));
+        assert_eq!(check.fix, Fix::Capabilities(missing.iter().map(|c| c.name).collect()));
     }
 }

@@ -1,4 +1,4 @@
-//! The mended variant of a program (`--advise`): what findings advise, where a generated program can do it.
+//! The fixed variant of a program (`--advise`): what findings advise, where a generated program can do it.
 
 use crate::replay_code::calls::{Arg, Does, Row, function, named, parts};
 use crate::replay_code::described::has_objects;
@@ -11,7 +11,7 @@ const LARGEST: i64 = 1 << 20;
 
 /// What is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mend {
+enum Fix {
     /// Independent transfers of all ranks become collective ones.
     Collective,
     /// Flushes in a loop become one behind it.
@@ -26,30 +26,30 @@ enum Mend {
 }
 
 /// The rules of findings, what is changed for them, and a line of text about that.
-const MENDS: &[(&str, Mend, &str)] = &[
-    ("independent-strided", Mend::Collective, "transfers that all ranks make are collective"),
-    ("collective-broken", Mend::Collective, "transfers that all ranks make are collective"),
-    ("sync-per-record", Mend::FlushOnce, "flushes in loops are one flush behind the loop"),
+const FIXES: &[(&str, Fix, &str)] = &[
+    ("independent-strided", Fix::Collective, "transfers that all ranks make are collective"),
+    ("collective-broken", Fix::Collective, "transfers that all ranks make are collective"),
+    ("sync-per-record", Fix::FlushOnce, "flushes in loops are one flush behind the loop"),
     (
         "sync-writes",
-        Mend::FlushAtClose,
+        Fix::FlushAtClose,
         "files are not opened with O_SYNC or O_DSYNC, and flushed before they are closed",
     ),
-    ("small-transfers", Mend::Buffer, "consecutive transfers in loops are put together, up to 1 MiB"),
-    ("partial-page-overwrite", Mend::Buffer, "consecutive transfers in loops are put together, up to 1 MiB"),
+    ("small-transfers", Fix::Buffer, "consecutive transfers in loops are put together, up to 1 MiB"),
+    ("partial-page-overwrite", Fix::Buffer, "consecutive transfers in loops are put together, up to 1 MiB"),
     (
         "data-sieving",
-        Mend::Hints(&[("romio_ds_read", "disable"), ("romio_ds_write", "disable")]),
+        Fix::Hints(&[("romio_ds_read", "disable"), ("romio_ds_write", "disable")]),
         "hints switch data sieving off",
     ),
     (
         "one-writer",
-        Mend::Hints(&[("cb_config_list", "*:1")]),
+        Fix::Hints(&[("cb_config_list", "*:1")]),
         "hints ask for an aggregator on each node (cb_config_list)",
     ),
-    ("hdf5-metadata", Mend::Switch("COLLECTIVE_METADATA", 1), "operations on metadata of HDF5 are collective"),
-    ("hdf5-chunk-cache", Mend::Switch("CHUNK_CACHE", 64 << 20), "the chunk cache of HDF5 has 64 MiB"),
-    ("fill-values", Mend::Switch("NO_FILL", 1), "datasets are not filled before they are written"),
+    ("hdf5-metadata", Fix::Switch("COLLECTIVE_METADATA", 1), "operations on metadata of HDF5 are collective"),
+    ("hdf5-chunk-cache", Fix::Switch("CHUNK_CACHE", 64 << 20), "the chunk cache of HDF5 has 64 MiB"),
+    ("fill-values", Fix::Switch("NO_FILL", 1), "datasets are not filled before they are written"),
 ];
 
 /// Switches that every program has; 0: as it was.
@@ -59,11 +59,11 @@ pub const SWITCHES: [&str; 3] = ["COLLECTIVE_METADATA", "CHUNK_CACHE", "NO_FILL"
 pub fn advise(program: &mut Program, groups: &mut [Group], rules: &[&str]) -> Vec<String> {
     let mut notes = Vec::new();
     for rule in rules {
-        let Some((_, mend, change)) = MENDS.iter().find(|(of, ..)| of == rule) else {
+        let Some((_, fix, change)) = FIXES.iter().find(|(of, ..)| of == rule) else {
             notes.push(format!("`{rule}`: nothing that the program could do otherwise by itself."));
             continue;
         };
-        let changed = apply(*mend, program, groups);
+        let changed = apply(*fix, program, groups);
         notes.push(if changed {
             format!("`{rule}`: {change}.")
         } else {
@@ -73,34 +73,34 @@ pub fn advise(program: &mut Program, groups: &mut [Group], rules: &[&str]) -> Ve
     notes
 }
 
-fn apply(mend: Mend, program: &mut Program, groups: &mut [Group]) -> bool {
+fn apply(fix: Fix, program: &mut Program, groups: &mut [Group]) -> bool {
     let mut changed = false;
-    match mend {
+    match fix {
         // Ranks in several groups make different calls: a collective one could wait for ever.
-        Mend::Collective if groups.len() != 1 || !opened_by_all(&groups[0].steps) => {}
-        Mend::Collective => {
+        Fix::Collective if groups.len() != 1 || !opened_by_all(&groups[0].steps) => {}
+        Fix::Collective => {
             for group in groups {
                 changed |= collective(&mut group.steps, &mut program.ops);
             }
         }
         // So could flushes of MPI-IO and HDF5.
-        Mend::FlushOnce if groups.len() != 1 && program.layer != Layer::Syscall => {}
-        Mend::FlushOnce => {
+        Fix::FlushOnce if groups.len() != 1 && program.layer != Layer::Syscall => {}
+        Fix::FlushOnce => {
             for group in groups {
                 changed |= flush_once(&mut group.steps);
             }
         }
-        Mend::FlushAtClose => {
+        Fix::FlushAtClose => {
             for group in groups {
                 changed |= flush_at_close(&mut group.steps);
             }
         }
-        Mend::Buffer => {
+        Fix::Buffer => {
             for group in groups {
                 changed |= buffer(&mut group.steps, &mut program.buffer);
             }
         }
-        Mend::Hints(hints) => {
+        Fix::Hints(hints) => {
             let own = |list: &[(&str, &str)]| {
                 list.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect::<Vec<_>>()
             };
@@ -111,12 +111,10 @@ fn apply(mend: Mend, program: &mut Program, groups: &mut [Group]) -> bool {
                 changed |= hint(&mut group.steps, new);
             }
         }
-        Mend::Switch(name, value)
-            if program.layer == Layer::Hdf5 || name == "NO_FILL" && has_objects(program.layer) =>
-        {
+        Fix::Switch(name, value) if program.layer == Layer::Hdf5 || name == "NO_FILL" && has_objects(program.layer) => {
             changed = program.switches.insert(name, value).is_none();
         }
-        Mend::Switch(..) => {}
+        Fix::Switch(..) => {}
     }
     changed
 }
@@ -373,7 +371,7 @@ mod tests {
 
     #[test]
     fn every_rule_is_one() {
-        for (rule, ..) in MENDS {
+        for (rule, ..) in FIXES {
             assert!(crate::analysis::findings::rules::RULES.iter().any(|known| known.id == *rule), "{rule}");
         }
     }

@@ -1,4 +1,4 @@
-//! Mended programs: what each kind of change makes of a described program, and that it compiles and runs as before.
+//! Fixed programs: what each kind of change makes of a described program, and that it compiles and runs as before.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -91,9 +91,9 @@ fn independent_transfers_of_all_ranks_become_collective() {
     assert!(plain.contains("MPI_File_write_at(") && !plain.contains("_at_all"), "{plain}");
     let notes = advise(&mut program, &mut groups, &["independent-strided"]);
     assert_eq!(notes, ["`independent-strided`: transfers that all ranks make are collective."]);
-    let (mended, same) = ran(&program, &groups, &work.path().join("mended"));
+    let (fixed, same) = ran(&program, &groups, &work.path().join("fixed"));
     for (op, number) in [("write_at", 0), ("read_at", 0), ("write_at_all", 1), ("read_at_all", 1)] {
-        assert_eq!(mended.matches(&format!(" MPI_File_{op}(")).count(), number, "{op}: {mended}");
+        assert_eq!(fixed.matches(&format!(" MPI_File_{op}(")).count(), number, "{op}: {fixed}");
     }
     assert!(bytes == same && bytes.len() == 64 * 32 * 8);
     // Nothing is left to change.
@@ -109,8 +109,8 @@ fn transfers_of_hdf5_become_collective() {
     let mut transfers = Vec::new();
     each(&mut groups[0].steps, Arg::Collective, &mut |arg| transfers.push(arg.base.clone()));
     assert_eq!(transfers, [Value::Same(1), Value::Same(1)]);
-    let (mended, _) = ran(&program, &groups, &work.path().join("mended"));
-    assert!(mended.contains("&OBJECTS[0], 8, 1,"), "{mended}");
+    let (fixed, _) = ran(&program, &groups, &work.path().join("fixed"));
+    assert!(fixed.contains("&OBJECTS[0], 8, 1,"), "{fixed}");
 }
 
 /// It would wait for ranks that do not call it.
@@ -149,10 +149,10 @@ fn files_are_flushed_when_they_are_closed_and_not_with_each_write() {
     assert!(plain.contains("O_RDWR | O_CREAT | O_SYNC") && !plain.contains("fsync"), "{plain}");
     let notes = advise(&mut program, &mut groups, &["sync-writes"]);
     assert!(notes[0].contains("flushed before they are closed"), "{notes:?}");
-    let (mended, same) = ran(&program, &groups, &work.path().join("mended"));
-    assert!(mended.contains("O_RDWR | O_CREAT,") && !mended.contains("SYNC"), "{mended}");
-    let flush = mended.find("fsync(fd[0])").unwrap();
-    assert!(flush < mended.find("close(fd[0])").unwrap() && mended.rfind("pread(").unwrap() < flush, "{mended}");
+    let (fixed, same) = ran(&program, &groups, &work.path().join("fixed"));
+    assert!(fixed.contains("O_RDWR | O_CREAT,") && !fixed.contains("SYNC"), "{fixed}");
+    let flush = fixed.find("fsync(fd[0])").unwrap();
+    assert!(flush < fixed.find("close(fd[0])").unwrap() && fixed.rfind("pread(").unwrap() < flush, "{fixed}");
     assert_eq!(bytes, same);
     // O_DSYNC is the lower bit of O_SYNC; files that had neither are not flushed.
     let (mut program, mut groups) = described("posix", work.path());
@@ -170,10 +170,10 @@ fn hints_of_several_findings_are_one_set() {
     let (mut program, mut groups) = described("mpiio", work.path());
     let notes = advise(&mut program, &mut groups, &["data-sieving", "one-writer"]);
     assert!(notes.iter().all(|note| note.contains(": hints ")), "{notes:?}");
-    let (mended, _) = ran(&program, &groups, &work.path().join("mended"));
-    assert!(mended.contains("MPI_MODE_CREATE | MPI_MODE_RDWR, hints(1)"), "{mended}");
+    let (fixed, _) = ran(&program, &groups, &work.path().join("fixed"));
+    assert!(fixed.contains("MPI_MODE_CREATE | MPI_MODE_RDWR, hints(1)"), "{fixed}");
     for hint in ["\"romio_ds_read\", \"disable\"", "\"romio_ds_write\", \"disable\"", "\"cb_config_list\", \"*:1\""] {
-        assert!(mended.contains(&format!("\t{{1, {hint}}},")), "{hint}: {mended}");
+        assert!(fixed.contains(&format!("\t{{1, {hint}}},")), "{hint}: {fixed}");
     }
     // Those that the program gave stay.
     let (mut program, mut groups) = described("mpiio", work.path());

@@ -83,7 +83,7 @@ pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
     let choice = described::Choice { layer: wish.layer, files: wish.files, limit: wish.limit };
     let mut program = read::read(&mut datasets, &choice)?;
     let mut groups = ranks::group(&program.ranks);
-    let mended = if wish.advise == Advise::Nothing {
+    let fixed = if wish.advise == Advise::Nothing {
         None
     } else {
         let report = build(&mut datasets)?;
@@ -92,7 +92,7 @@ pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
         let rules: Vec<&str> = found.filter(wanted).collect();
         Some(advise::advise(&mut program, &mut groups, &rules))
     };
-    write_all(dir, wish, &program, (&groups, mended.as_deref()))?;
+    write_all(dir, wish, &program, (&groups, fixed.as_deref()))?;
     let mut notes = datasets.warnings();
     let left_out: i64 = program.left_out.values().sum();
     if left_out > 0 {
@@ -105,13 +105,13 @@ fn write_all(
     dir: &Path,
     wish: &Wish<'_>,
     program: &Program,
-    (groups, mended): (&[Group], Option<&[String]>),
+    (groups, fixed): (&[Group], Option<&[String]>),
 ) -> Result<()> {
     let sources = match wish.language {
         Language::C => emit::sources(program, groups, wish.keep_time)?,
         Language::Fortran => fortran::sources(program, groups, wish.keep_time)?,
     };
-    let readme = readme::readme(dir, program, &sources, (wish.keep_time, mended));
+    let readme = readme::readme(dir, program, &sources, (wish.keep_time, fixed));
     fs::create_dir(wish.output).with_context(|| format!("cannot make the directory {}", wish.output.display()))?;
     for (name, text) in sources.texts.into_iter().chain([("README.md", readme)]) {
         let path = wish.output.join(name);

@@ -44,12 +44,12 @@ impl Build {
     }
 }
 
-/// `mended`: what was changed as findings advise.
+/// `fixed`: what was changed as findings advise.
 pub fn readme(
     dir: &Path,
     program: &Program,
     sources: &Sources,
-    (keep_time, mended): (bool, Option<&[String]>),
+    (keep_time, fixed): (bool, Option<&[String]>),
 ) -> String {
     let mut text = format!(
         "# I/O of {}\n\nMade by `iotrace-bpf replay-code`. The program makes the calls of the trace at the interface {}, \
@@ -80,10 +80,10 @@ pub fn readme(
             _ = writeln!(text, "| `{}` | {calls} |", cell(op));
         }
     }
-    if let Some(mended) = mended {
+    if let Some(fixed) = fixed {
         text.push_str("\n## What was changed for findings of the report\n\n");
         let none = ["Nothing: the report has no findings.".to_owned()];
-        for line in if mended.is_empty() { &none } else { mended } {
+        for line in if fixed.is_empty() { &none } else { fixed } {
             _ = writeln!(text, "- {line}");
         }
     }

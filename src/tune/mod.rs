@@ -145,17 +145,17 @@ fn prepare(runner: &mut Runner, command: Option<&[OsString]>) -> Result<()> {
     }
 }
 
-/// The program as it is, its mended replays, and the program with each of the settings.
+/// The program as it is, its fixed replays, and the program with each of the settings.
 fn variants(profile: &ProgramProfile, devices: bool, target: &Target) -> Vec<Variant> {
-    let of = |settings: Settings, rules: Vec<&'static str>, program: usize, mended: Vec<&'static str>| Variant {
-        tried: Tried::new(settings, (mended, profile.gain(&rules)), rules),
+    let of = |settings: Settings, rules: Vec<&'static str>, program: usize, fixed: Vec<&'static str>| Variant {
+        tried: Tried::new(settings, (fixed, profile.gain(&rules)), rules),
         program,
     };
     let replays: &[_] = if let Target::Replays(replays) = target { &replays.programs } else { &[] };
-    let mended = replays.iter().enumerate().skip(1);
-    let mended = mended.map(|(at, replay)| of(Settings::default(), replay.mended.clone(), at, replay.mended.clone()));
+    let fixed = replays.iter().enumerate().skip(1);
+    let fixed = fixed.map(|(at, replay)| of(Settings::default(), replay.fixed.clone(), at, replay.fixed.clone()));
     let settings = candidates::of(profile, devices).into_iter().map(|one| of(one.settings, one.rules, 0, Vec::new()));
-    std::iter::once(of(Settings::default(), Vec::new(), 0, Vec::new())).chain(mended).chain(settings).collect()
+    std::iter::once(of(Settings::default(), Vec::new(), 0, Vec::new())).chain(fixed).chain(settings).collect()
 }
 
 impl Tuning<'_> {

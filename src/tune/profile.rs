@@ -25,7 +25,7 @@ const VARIABLES: &[&str] = &["PYTHONUNBUFFERED", "GFORTRAN_UNBUFFERED_ALL", "PNE
 /// A program as one of its traces shows it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProgramProfile {
-    /// What was found, with the seconds that mending it would save.
+    /// What was found, with the seconds that fixing it would save.
     pub rules: Vec<(&'static str, Option<(f64, f64)>)>,
     pub ranks: usize,
     /// Which implementations of MPI-IO serve it.
@@ -54,7 +54,7 @@ impl ProgramProfile {
         self.rules.iter().any(|(found, _)| *found == rule)
     }
 
-    /// What mending would save, as the findings predict it.
+    /// What fixing would save, as the findings predict it.
     pub fn gain(&self, rules: &[&str]) -> Option<(f64, f64)> {
         self.rules.iter().find(|(rule, gain)| rules.contains(rule) && gain.is_some()).and_then(|(_, gain)| *gain)
     }

@@ -16,12 +16,12 @@ The program has to change: iotrace-bpf report DIR has the advice, and iotrace-bp
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tried {
     pub settings: Settings,
-    /// A replay that is mended for these findings.
+    /// A replay that is fixed for these findings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub mended: Vec<&'static str>,
+    pub fixed: Vec<&'static str>,
     /// The findings that it may help against.
     pub rules: Vec<&'static str>,
-    /// What mending these saves, as the findings predict it, in seconds.
+    /// What fixing these saves, as the findings predict it, in seconds.
     pub predicted_s: Option<(f64, f64)>,
     pub times_s: Vec<f64>,
     pub median_s: Option<f64>,
@@ -49,14 +49,14 @@ pub struct Outcome {
 }
 
 impl Tried {
-    /// A variant before its first run; with a replay's findings, and what mending saves by prediction.
+    /// A variant before its first run; with a replay's findings, and what fixing saves by prediction.
     pub fn new(
         settings: Settings,
-        (mended, predicted_s): (Vec<&'static str>, Option<(f64, f64)>),
+        (fixed, predicted_s): (Vec<&'static str>, Option<(f64, f64)>),
         rules: Vec<&'static str>,
     ) -> Self {
         let (times_s, median_s, change, noise) = (Vec::new(), None, None, None);
-        Self { settings, mended, rules, predicted_s, times_s, median_s, change, noise, failed: None, given_up: false }
+        Self { settings, fixed, rules, predicted_s, times_s, median_s, change, noise, failed: None, given_up: false }
     }
 
     pub fn add(&mut self, measured: &Measured, base: &Measured) {
@@ -73,9 +73,9 @@ impl Tried {
     }
 
     pub fn description(&self) -> String {
-        match self.mended.as_slice() {
+        match self.fixed.as_slice() {
             [] => self.settings.description(),
-            rules => format!("mended: {}", rules.join(", ")),
+            rules => format!("fixed: {}", rules.join(", ")),
         }
     }
 
@@ -211,15 +211,15 @@ a=1 saves 600 ms of 2.10 s (28.6%); the findings predict 400 ms to 600 ms
   export ROMIO_HINTS=x
 ";
         assert_eq!(text(&outcome(), 200), expected);
-        let mut mended = outcome();
-        mended.variants[2].mended = vec!["tiny-writes"];
-        mended.best = Some(2);
+        let mut fixed = outcome();
+        fixed.variants[2].fixed = vec!["tiny-writes"];
+        fixed.best = Some(2);
         let end = "\
-mended: tiny-writes saves 100 ms of 2.10 s (4.8%); the findings predict 400 ms to 600 ms
+fixed: tiny-writes saves 100 ms of 2.10 s (4.8%); the findings predict 400 ms to 600 ms
 Without a change of the program: a=1 saves 600 ms of 2.10 s (28.6%); the findings predict 400 ms to 600 ms
   export ROMIO_HINTS=x
 ";
-        assert!(text(&mended, 200).ends_with(end), "{}", text(&mended, 200));
+        assert!(text(&fixed, 200).ends_with(end), "{}", text(&fixed, 200));
         let nothing = Outcome { best: None, settings: None, untried: Vec::new(), ..outcome() };
         assert!(text(&nothing, 200).ends_with("\n\nNothing made it faster by more than its runs differ.\n"));
         let of = |untried: &[&'static str]| {

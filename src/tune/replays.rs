@@ -1,4 +1,4 @@
-//! Programs that make the I/O of a trace again: as it was, and mended for each finding alone and for all.
+//! Programs that make the I/O of a trace again: as it was, and fixed for each finding alone and for all.
 
 use std::ffi::OsString;
 use std::fs;
@@ -29,8 +29,8 @@ pub const ALWAYS: &[(&str, &str)] = &[
 /// A program, compiled.
 pub struct Replay {
     program: PathBuf,
-    /// The findings that it is mended for; none: it is as it was.
-    pub mended: Vec<&'static str>,
+    /// The findings that it is fixed for; none: it is as it was.
+    pub fixed: Vec<&'static str>,
 }
 
 /// All of a trace.
@@ -61,16 +61,16 @@ impl Replays {
         let files: Vec<Pattern> =
             profile.used.iter().filter_map(|path| Pattern::new(&Pattern::escape(path)).ok()).collect();
         let first = std::iter::once((Advise::Nothing, Vec::new()));
-        for (number, (advise, mended)) in first.chain(each).chain([(Advise::All, rules.clone())]).enumerate() {
+        for (number, (advise, fixed)) in first.chain(each).chain([(Advise::All, rules.clone())]).enumerate() {
             let output = scratch.join(format!("replay-{number}"));
             let source = as_invoking_user(|| source(dataset, &files, advise, &output))?;
-            // What no generated program can mend, or mends as another one does.
+            // What no generated program can fix, or fixes as another one does.
             if sources.contains(&source) {
                 continue;
             }
             sources.push(source);
             compile(&output, &compiler, runner)?;
-            replays.programs.push(Replay { program: output.join("replay"), mended });
+            replays.programs.push(Replay { program: output.join("replay"), fixed });
         }
         Ok(replays)
     }

@@ -86,7 +86,7 @@ enum Task {
     Soak(soak::Wish),
     /// Make datasets of the size of a large machine, and measure what views and report take; prints tables
     Scale(scale::Wish),
-    /// Trace programs of known cause, and compare what the report says with what mending saves; needs root
+    /// Trace programs of known cause, and compare what the report says with what fixing saves; needs root
     Cases(cases::Wish),
     /// Compare what `whatif` answers with runs in which just that is different; needs root
     Whatif(cases::whatif::Wish),

@@ -102,7 +102,7 @@ fn changes_for_findings_are_those_of_c() {
     let rules = ["collective-broken", "one-writer", "hdf5-metadata", "hdf5-chunk-cache", "fill-values"];
     let notes = advise(&mut program, &mut groups, &rules);
     assert!(notes.iter().all(|note| !note.contains("not in the calls")), "{notes:?}");
-    let (text, _) = ran_in(Language::Fortran, &program, &groups, &work.path().join("mended"));
+    let (text, _) = ran_in(Language::Fortran, &program, &groups, &work.path().join("fixed"));
     for part in [
         "collective_metadata = 1\n",
         "chunk_cache = 67108864\n",

@@ -1,4 +1,4 @@
-//! The first part of the report names what is wrong with a real program, and is silent about the same one mended.
+//! The first part of the report names what is wrong with a real program, and is silent about the same one fixed.
 
 use crate::common::live;
 use crate::common::machine::device::{Device, run};

@@ -77,7 +77,7 @@ fn hints_that_help_are_found_kept_and_offered() {
 }
 
 #[test]
-fn a_replay_is_mended_for_each_finding() {
+fn a_replay_is_fixed_for_each_finding() {
     let work = live::scratch();
     let log = work.path().join("log");
     let script = "import os, sys\nwith open(sys.argv[1], 'wb', buffering=0) as log:\n for n in range(1500):\n  log.write(b'x' * 128)\n  os.fsync(log.fileno())";
@@ -85,17 +85,14 @@ fn a_replay_is_mended_for_each_finding() {
     assert_eq!(traced.code, Some(0), "{}", traced.stderr);
     let out = tune(work.path()).arg("--dir").arg(work.path()).arg(&traced.dir).output().unwrap();
     let tuned = json(&out);
-    let mended = tuned["variants"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|one| one["mended"] == serde_json::json!(["sync-per-record"]));
-    let mended = mended.unwrap_or_else(|| panic!("{tuned:#}\n{}", traced.report));
-    for variant in [&tuned["variants"][0], mended] {
+    let fixed =
+        tuned["variants"].as_array().unwrap().iter().find(|one| one["fixed"] == serde_json::json!(["sync-per-record"]));
+    let fixed = fixed.unwrap_or_else(|| panic!("{tuned:#}\n{}", traced.report));
+    for variant in [&tuned["variants"][0], fixed] {
         assert_eq!(variant["times_s"].as_array().unwrap().len(), 2, "{tuned:#}");
         assert_eq!(variant["failed"], Value::Null, "{tuned:#}");
     }
-    assert!(mended["predicted_s"][0].as_f64() <= mended["predicted_s"][1].as_f64());
+    assert!(fixed["predicted_s"][0].as_f64() <= fixed["predicted_s"][1].as_f64());
     assert_eq!(leftovers(work.path()), [""; 0]);
     // Nothing is set for it from outside.
     assert!(!work.path().join("state").exists());

@@ -85,7 +85,7 @@ fn without_root_there_is_an_error() {
     assert!(!Path::new("/tmp/never.iotrace").exists());
     assert!(!work.path().join("ran").exists());
 
-    // And the command that would mend it.
+    // And the command that would fix it.
     let mut doctor = Command::new("timeout");
     doctor.args(["60", "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&tracer);
     let out = doctor.args(["doctor", "--fix-hints"]).output().unwrap();

@@ -7,7 +7,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
     pub rule: String,
-    /// Seconds that mending it saves, at least and at most; none: the report does not say.
+    /// Seconds that fixing it saves, at least and at most; none: the report does not say.
     pub gain: Option<(f64, f64)>,
 }
 
@@ -40,7 +40,7 @@ pub fn rules(findings: &[Finding]) -> Vec<&str> {
     rules
 }
 
-/// What mending everything that a rule found saves.
+/// What fixing everything that a rule found saves.
 pub fn gain(findings: &[Finding], rule: &str) -> Option<(f64, f64)> {
     let gains = findings.iter().filter(|finding| finding.rule == rule).map(|finding| finding.gain);
     gains.reduce(|sum, gain| sum.zip(gain).map(|((low, high), (l, h))| (low + l, high + h))).flatten()

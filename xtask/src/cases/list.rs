@@ -16,21 +16,21 @@ pub enum Expect {
     Not(&'static str),
 }
 
-/// A program as it is, and mended.
+/// A program as it is, and fixed.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
     pub name: &'static str,
     pub expect: Expect,
-    /// Rules that are right as well, also of the mended program.
+    /// Rules that are right as well, also of the fixed program.
     pub also: &'static [&'static str],
-    /// What is wrong, and what mends it.
+    /// What is wrong, and what fixes it.
     pub about: &'static str,
     /// Makes the files, before each run; empty: there are none.
     pub prepare: &'static str,
     /// The page cache is empty when the program starts.
     pub cold: bool,
     pub bad: Run,
-    /// None: there is nothing to mend.
+    /// None: there is nothing to fix.
     pub good: Option<Run>,
 }
 
@@ -108,7 +108,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn names_are_different_and_every_cause_can_be_mended() {
+    fn names_are_different_and_every_cause_can_be_fixed() {
         let names: BTreeSet<&str> = all().map(|case| case.name).collect();
         assert_eq!(names.len(), all().count());
         assert!(all().all(|case| matches!(case.expect, Expect::Nothing) == case.good.is_none()));

@@ -1,4 +1,4 @@
-//! Runs one case: as it is and mended, in turn, with and without the tracer.
+//! Runs one case: as it is and fixed, in turn, with and without the tracer.
 
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -15,7 +15,7 @@ pub struct Outcome {
     pub case: &'static Case,
     /// What each traced run found.
     pub found: Vec<Vec<Finding>>,
-    /// The same of the mended program.
+    /// The same of the fixed program.
     pub found_in_good: Vec<Finding>,
     /// Seconds of the runs without a tracer.
     pub bad: Vec<f64>,

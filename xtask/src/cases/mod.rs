@@ -1,4 +1,4 @@
-//! The proof of the findings: programs of known cause, what a report says of them, and what mending them really saves.
+//! The proof of the findings: programs of known cause, what a report says of them, and what fixing them really saves.
 
 mod command;
 mod findings;
@@ -24,7 +24,7 @@ pub struct Wish {
     /// Runs of each kind; the figures are medians
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     runs: u16,
-    /// Only measure what mending saves
+    /// Only measure what fixing saves
     #[arg(long)]
     untraced: bool,
     /// A tracer that is there, instead of one that is built

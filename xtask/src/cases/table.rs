@@ -53,12 +53,12 @@ impl Outcome {
         ranks.get(ranks.len() / 2).copied().filter(|rank| *rank < usize::MAX)
     }
 
-    /// Seconds that mending saves.
+    /// Seconds that fixing saves.
     fn achieved(&self) -> f64 {
         median(&self.bad) - median(&self.good)
     }
 
-    /// Seconds that the report says mending saves.
+    /// Seconds that the report says fixing saves.
     fn predicted(&self, rule: &str) -> Option<(f64, f64)> {
         let gains: Vec<(f64, f64)> = self.found.iter().filter_map(|found| findings::gain(found, rule)).collect();
         let middle = |of: fn(&(f64, f64)) -> f64| median(&gains.iter().map(of).collect::<Vec<_>>());
@@ -91,7 +91,7 @@ impl Outcome {
         expected || self.case.also.contains(&rule)
     }
 
-    /// Rules that are wrong in the mended program.
+    /// Rules that are wrong in the fixed program.
     fn wrong_in_good(&self) -> Vec<&str> {
         let rules = findings::rules(&self.found_in_good);
         rules.into_iter().filter(|rule| !self.case.also.contains(rule)).collect()
@@ -114,7 +114,7 @@ pub fn times(tried: &Tried) -> String {
     }
 }
 
-pub const TIMES: &str = "| case | as it is; mended | s | mended | gain |\n|---|---|---|---|---|";
+pub const TIMES: &str = "| case | as it is; fixed | s | fixed | gain |\n|---|---|---|---|---|";
 
 /// A line of the table of findings.
 pub fn found(tried: &Tried) -> String {
@@ -140,7 +140,7 @@ pub fn found(tried: &Tried) -> String {
     format!("| {name} | {cause} | {named} | {} | {cells} |", or(wrong.join(", ")))
 }
 
-pub const FOUND: &str = "| case | cause | rank | wrong | predicted s | achieved s | ratio | wrong in the mended |\n\
+pub const FOUND: &str = "| case | cause | rank | wrong | predicted s | achieved s | ratio | wrong when fixed |\n\
     |---|---|---|---|---|---|---|---|";
 
 fn cell(text: &str) -> String {
@@ -169,25 +169,25 @@ pub fn goals(tried: &[Tried]) -> Goals {
     let predicted = ratios.len();
     let innocent = seen.iter().filter(|seen| !matches!(seen.case.expect, Expect::Rule(_)));
     let accused = innocent.clone().filter(|seen| !seen.wrong().is_empty()).count();
-    let mended = seen.iter().filter(|seen| seen.case.good.is_some() && matches!(seen.case.expect, Expect::Rule(_)));
-    let in_mended = mended.clone().filter(|seen| !seen.wrong_in_good().is_empty()).count();
+    let fixed = seen.iter().filter(|seen| seen.case.good.is_some() && matches!(seen.case.expect, Expect::Rule(_)));
+    let in_fixed = fixed.clone().filter(|seen| !seen.wrong_in_good().is_empty()).count();
     let (all, not_run) = (ranks.len(), tried.len() - seen.len());
     let text = format!(
         "| goal | wanted | reached |\n|---|---|---|\n\
          | the cause comes first | {} of {all} | {} |\n\
          | the cause is among the first three | {all} of {all} | {} |\n\
          | innocent programs with findings | 0 of {} | {accused} |\n\
-         | mended programs with findings | 0 of {} | {in_mended} |\n\
+         | fixed programs with findings | 0 of {} | {in_fixed} |\n\
          | causes with a predicted gain | - | {predicted} of {all} |\n\
          | of these: predicted over achieved gain within {} to {} | 80 % | {close} of {predicted} |\n\
-         | of these: mending saves time | {predicted} of {predicted} | {saved} |\n\
+         | of these: fixing saves time | {predicted} of {predicted} | {saved} |\n\
          | cases that did not run | 0 of {} | {not_run} |",
         // 22 of 24.
         (all * 22).div_ceil(24),
         within(1),
         within(3),
         innocent.count(),
-        mended.count(),
+        fixed.count(),
         CLOSE.start,
         CLOSE.end,
         tried.len(),
@@ -260,7 +260,7 @@ mod tests {
         for line in [
             "| causes with a predicted gain | - | 2 of 3 |",
             "| of these: predicted over achieved gain within 0.67 to 1.5 | 80 % | 1 of 2 |",
-            "| of these: mending saves time | 2 of 2 | 1 |",
+            "| of these: fixing saves time | 2 of 2 | 1 |",
         ] {
             assert!(text.lines().any(|l| l == line), "{line}: {text}");
         }
