@@ -189,7 +189,7 @@ fn looper_keeps_its_truth_current() {
     assert!(looper.arg(dir.path()).arg(&truth).arg("0.1").status().unwrap().success());
     let bytes = fs::read(&truth).unwrap();
     let numbers: Vec<i64> = bytes.chunks_exact(8).map(|b| i64::from_ne_bytes(b.try_into().unwrap())).collect();
-    let [_pid, ready, fwrites, pwrites, fwrite_bytes, pwrite_bytes] = numbers[..] else { panic!("{numbers:?}") };
+    let [_pid, ready, fwrites, pwrites, fwrite_bytes, pwrite_bytes, _stop] = numbers[..] else { panic!("{numbers:?}") };
     assert_eq!(ready, 1);
     assert!(fwrites > 0);
     assert_eq!((fwrites, fwrite_bytes), (pwrites, pwrite_bytes));
