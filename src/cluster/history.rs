@@ -82,6 +82,11 @@ impl Node {
         }
     }
 
+    /// The first tick of which nothing is known yet.
+    pub const fn next(&self) -> u64 {
+        self.next
+    }
+
     /// What the node was asked at a tick has come, or will not.
     pub fn answer(&mut self, tick: u64, at: Duration, answer: Result<Totals, String>) {
         // Of ticks for which there was no time, since an answer was slow. So many at most are kept of them.

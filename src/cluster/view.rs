@@ -82,7 +82,8 @@ pub struct View {
 /// The last ticks, as many at most; `now` is the number of the last one.
 pub fn view(nodes: &[Node], interval: Duration, now: u64, ticks: usize) -> View {
     let known = nodes.iter().map(|node| node.track.last(ticks).len()).max().unwrap_or(0);
-    let axis = Axis { interval, ticks: known };
+    let next = nodes.iter().map(Node::next).max().unwrap_or(0);
+    let axis = Axis { interval, ticks: known, next };
     let mut rows: Vec<NodeRow> = nodes.iter().enumerate().map(|(at, node)| row(at, node, &axis)).collect();
     name_apart(&mut rows);
     let mut ranks: Vec<RankRow> = nodes.iter().zip(&rows).flat_map(|(node, row)| ranks(node, row, &axis)).collect();
@@ -117,11 +118,15 @@ fn spread(times: impl Iterator<Item = Option<i64>>) -> Option<Spread> {
 struct Axis {
     interval: Duration,
     ticks: usize,
+    /// The tick after its last one.
+    next: u64,
 }
 
 impl Axis {
     /// All ticks, those without an answer at the end too, and the time in I/O in them.
-    fn cells(&self, mut cells: Cells) -> (Cells, i64) {
+    fn cells(&self, node: &Node, track: &Track) -> (Cells, i64) {
+        let behind = usize::try_from(self.next - node.next()).unwrap_or(usize::MAX);
+        let mut cells = track.last(self.ticks.saturating_sub(behind));
         let io = cells.iter().flatten().map(|rate| f64::from(*rate) * self.interval.as_secs_f64() * 1e9).sum::<f64>();
         cells.resize(self.ticks, None);
         (cells, io as i64)
@@ -131,7 +136,7 @@ impl Axis {
 fn row(at: usize, node: &Node, axis: &Axis) -> NodeRow {
     let totals = node.totals.as_ref().map(|(totals, _)| totals);
     let rates = node.rates.as_ref();
-    let (cells, io_ns) = axis.cells(node.track.last(axis.ticks));
+    let (cells, io_ns) = axis.cells(node, &node.track);
     let name = totals.map(|t| t.node.as_str()).filter(|name| !name.is_empty()).unwrap_or(&node.target.name);
     let processes = totals.map_or(0.0, |t| t.processes);
     NodeRow {
@@ -174,7 +179,7 @@ fn share(rates: &Rates, processes: f64) -> Option<f64> {
 
 fn ranks(node: &Node, row: &NodeRow, axis: &Axis) -> Vec<RankRow> {
     let of = |(rank, track): (&i32, &Track)| {
-        let (cells, io_ns) = axis.cells(track.last(axis.ticks));
+        let (cells, io_ns) = axis.cells(node, track);
         let work = node.rates.as_ref().and_then(|rates| rates.ranks.get(rank)).copied();
         RankRow { rank: *rank, at: row.at, node: row.name.clone(), work, io_ns, of_mean: None, cells }
     };
@@ -258,6 +263,20 @@ mod tests {
         assert_eq!(view.nodes[2].cells, [None, Some(0.5), Some(0.5), None]);
         assert_eq!(view.ranks.iter().map(|row| row.cells.len()).collect::<Vec<_>>(), [4; 6]);
         assert_eq!(view.nodes[1].share.map(|share| (share * 100.0).round()), Some(125.0), "the mean of its two ranks");
+    }
+
+    #[test]
+    fn a_node_that_is_asked_still_has_its_ticks_below_those_of_others() {
+        let mut nodes = [node("a:1"), node("b:1")];
+        for (node, ticks) in nodes.iter_mut().zip([6, 4]) {
+            for tick in 0..ticks {
+                let io = [(None, f64::from(tick) / 2.0)];
+                node.answer(tick.into(), SECOND * tick, Page { io: &io, ..Page::default() }.read());
+            }
+        }
+        let view = view(&nodes, SECOND, 5, 3);
+        let cells: Vec<_> = view.nodes.iter().map(|row| row.cells.clone()).collect();
+        assert_eq!(cells, [vec![Some(0.5); 3], vec![Some(0.5), None, None]]);
     }
 
     #[test]

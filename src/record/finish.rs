@@ -63,21 +63,26 @@ impl Ended {
             let _ = report.write(|out| Ok(out.write_all(counted.as_bytes())?));
         }
         let started = self.command.is_some() || args.run.is_empty() || of_ranks;
-        if started && self.outcome.is_ok() && written.is_ok() {
-            publish(args, &mut destination, report, several)?;
-            enter_run(&destination, of_ranks);
+        let recorded = self.outcome.is_ok() && written.is_ok();
+        let published = if started && recorded {
+            publish(args, &mut destination, report, several).map(|()| enter_run(&destination, of_ranks))
+        } else {
+            Ok(())
+        };
+        // A session that failed may have a command that was never released.
+        let goes_on = self.outcome.is_ok() || written.is_err();
+        if let Some(why) = [published, drained, written, shown].into_iter().find_map(Result::err) {
+            if let Some(command) = self.command.as_mut().filter(|_| goes_on)
+                && command.ended()?.is_none()
+            {
+                // The command goes on to its end; the failure is printed last, where it is seen.
+                let what = if recorded { "the end of the trace" } else { "recording" };
+                let _ = writeln!(std::io::stderr(), "iotrace-bpf: {what} has failed; the command goes on untraced");
+                waiting.wait_for(command)?;
+                display.rest();
+            }
+            return Err(why);
         }
-        if let (Some(command), Err(_)) = (&mut self.command, &written)
-            && command.ended()?.is_none()
-        {
-            // The command goes on to its end; the failure is printed last, where it is seen.
-            let _ = writeln!(std::io::stderr(), "iotrace-bpf: recording has failed; the command goes on untraced");
-            waiting.wait_for(command)?;
-            display.rest();
-        }
-        drained?;
-        written?;
-        shown?;
         if let Some(code) = self.outcome?.or(self.code) {
             return Ok(code);
         }

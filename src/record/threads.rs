@@ -147,6 +147,6 @@ impl Setup<'_> {
     fn sums(&self, session: &Session<'_>, notes: Sender<Note>) -> Result<Taker> {
         let sums = session.sums(self.options.detail.as_ref())?;
         // A worker that failed has given the reason.
-        Taker::start(sums, move |events| drop(notes.send(Note::Events(events))))
+        Taker::start(sums, move |batch| drop(notes.send(Note::Sums(batch))))
     }
 }

@@ -46,6 +46,10 @@ fn container(path: &str, parts: &[&str]) -> Option<String> {
         if let Some((runtime, id)) = made.filter(|(_, id)| is_id(id)) {
             return Some(named(runtime, id));
         }
+        // In the group of a unit of systemd (Quadlet, `--cgroups=split`).
+        if let Some(id) = part.strip_prefix("libpod-payload-").filter(|id| is_id(id)) {
+            return Some(named("podman", id));
+        }
         let id = part.strip_prefix("libpod-").unwrap_or(part);
         if is_id(id) {
             let holds = |(parent, _): &&(&str, &str)| parts[..at].iter().any(|part| part.starts_with(parent));
@@ -91,6 +95,7 @@ mod tests {
             ("/machine.slice/libpod-ID.scope/container", "podman"),
             ("/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-ID.scope/container", "podman"),
             ("/libpod_parent/libpod-ID", "podman"),
+            ("/system.slice/web.service/libpod-payload-ID/container", "podman"),
             ("/kubepods.slice/kubepods-pod1.slice/cri-containerd-ID.scope", "containerd"),
             ("/kubepods.slice/kubepods-burstable.slice/crio-ID.scope", "cri-o"),
             ("/kubepods/besteffort/pod8a1b/ID", "kubernetes"),

@@ -111,8 +111,7 @@ impl Files {
         mounts.sort_by_key(|m| std::cmp::Reverse(m.path.len()));
         (self.mounts, self.host) = (mounts, host);
         for id in self.ids() {
-            if self.path(id).is_some() {
-                self.locate(id);
+            if self.path(id).is_some() && self.locate(id) {
                 self.mark(id);
             }
         }
@@ -259,9 +258,9 @@ impl Files {
         self.mark(id);
     }
 
-    /// Finds the mount that it lies on, and its path in the host's.
-    fn locate(&mut self, id: i32) {
-        let Some(state) = self.get(id) else { return };
+    /// Finds the mount that it lies on, and its path in the host's; are they others than before?
+    fn locate(&mut self, id: i32) -> bool {
+        let Some(state) = self.get(id) else { return false };
         let (mount, dev) = (state.mount, i64::from(state.fs_dev));
         let path = state.path.as_deref().unwrap_or_default();
         let holds = |m: &&Mount| below(m.path.as_bytes(), path).is_some();
@@ -275,16 +274,22 @@ impl Files {
             .or_else(|| find(&|m| [0, m.mount_id].contains(&mount) && holds(m) && is_of(m)))
             .map(|m| (m.mount_id, m.fstype.clone()));
         let host_path = state.inside.as_deref().and_then(|inside| self.host_path(dev, mount, inside));
-        let Some(state) = self.state(id) else { return };
-        if host_path.is_some() {
+        let Some(state) = self.state(id) else { return false };
+        let mut changed = false;
+        if host_path.is_some() && state.row.host_path != host_path {
             state.row.host_path = host_path;
+            changed = true;
         }
-        if let Some((mount, fstype)) = found {
-            (state.row.mount_id, state.row.fstype) = (Some(mount), Some(fstype));
-        } else if !state.fstype.is_empty() {
+        let lies_on = match found {
+            Some((mount, fstype)) => (Some(mount), Some(fstype)),
             // The one found by its path, before the mount was known, was another one.
-            (state.row.mount_id, state.row.fstype) = (None, Some(state.fstype.clone()));
-        }
+            None if !state.fstype.is_empty() => (None, Some(state.fstype.clone())),
+            None => return changed,
+        };
+        let row = &mut state.row;
+        changed |= (row.mount_id, &row.fstype) != (lies_on.0, &lies_on.1);
+        (row.mount_id, row.fstype) = lies_on;
+        changed
     }
 
     /// Where the host has mounted a file: through the same mount, else where it has most of the file system.

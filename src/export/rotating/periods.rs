@@ -92,6 +92,8 @@ pub struct Retention {
     keep: Option<u64>,
     /// What is written.
     open: String,
+    /// What this tracer wrote, in order: names are by a clock that may be set back.
+    own: Vec<String>,
     /// Its size.
     size: u64,
     /// The others and their sizes, the oldest first, as they were when that one began.
@@ -103,20 +105,25 @@ pub struct Retention {
 
 impl Retention {
     pub const fn new(directory: Arc<Directory>, keep: Option<u64>, notify: Notify) -> Self {
-        Self { directory, keep, open: String::new(), size: 0, others: None, stuck: false, notify }
+        Self { directory, keep, open: String::new(), own: Vec::new(), size: 0, others: None, stuck: false, notify }
     }
 
     /// This one is complete and stays.
     pub fn written(&mut self, name: &str) {
         let size = self.directory.dataset(name).and_then(|dataset| dataset.bytes().ok());
-        (self.open, self.size, self.others, self.stuck) = (name.to_owned(), size.unwrap_or(0), None, false);
+        self.begun(name.to_owned(), size.unwrap_or(0));
         self.prune();
+    }
+
+    fn begun(&mut self, name: String, size: u64) {
+        self.own.push(name.clone());
+        (self.open, self.size, self.others, self.stuck) = (name, size, None, false);
     }
 
     fn run(mut self, inbox: &Receiver<Message>) -> Result<()> {
         for message in inbox {
             match message {
-                Message::Open(name) => (self.open, self.size, self.others, self.stuck) = (name, 0, None, false),
+                Message::Open(name) => self.begun(name, 0),
                 Message::Closed(dataset) => {
                     for why in dataset.sync()?.repeated {
                         (self.notify)(&format!("warning: ids may have several rows in {why}"));
@@ -168,8 +175,11 @@ impl Retention {
         }
     }
 
-    fn look(&self) -> Vec<(u64, String)> {
-        let names = self.directory.entries().unwrap_or_default();
+    fn look(&mut self) -> Vec<(u64, String)> {
+        let mut names = self.directory.entries().unwrap_or_default();
+        self.own.retain(|own| names.contains(own));
+        // Those of earlier tracers are older, whatever the clock was.
+        names.sort_by_cached_key(|name| self.own.iter().position(|own| own == name));
         let others = names.into_iter().filter(|name| is_name(name) && *name != self.open);
         others.filter_map(|name| Some((self.directory.dataset(&name)?.bytes().ok()?, name))).collect()
     }

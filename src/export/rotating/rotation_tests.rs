@@ -385,6 +385,24 @@ fn a_restart_goes_on_beside_the_older_ones() {
 }
 
 #[test]
+fn the_oldest_are_removed_when_the_clock_was_set_back() {
+    let dir = TempDir::new().unwrap();
+    let (path, other) = (dir.path().join("all"), dir.path().join("other"));
+    record(&other, None, 0..2);
+    let one = size(&datasets(&other)[0]);
+    let mut writer = create(&path, Some(4 * one), WALL + 100_000_000_000);
+    start(&mut writer);
+    for second in 1..8 {
+        writer.rotate(at(second * 1000)).unwrap();
+    }
+    writer.finish().unwrap();
+    // The first one has the last name.
+    let left = names(&path);
+    let newest: Vec<String> = (8 - left.len()..8).map(|second| format!("2026-11-22T10-30-0{second}Z")).collect();
+    assert!(left.len() < 7 && left == newest, "{left:?}");
+}
+
+#[test]
 fn the_oldest_complete_ones_are_removed_and_nothing_else() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("all");

@@ -18,6 +18,7 @@ use libbpf_rs::libbpf_sys::{BPF_F_NO_PREALLOC, bpf_map_create_opts};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -33,6 +34,8 @@ const BATCH: u32 = 1024;
 /// Between two times that they are taken; less when they fill.
 const PERIOD: Duration = Duration::from_secs(1);
 const SHORTEST: Duration = Duration::from_millis(125);
+/// Batches that may wait to be used: some 20 MB each when all entries are.
+const WAITING: usize = 8;
 
 /// Buckets that are not empty, and their counts.
 type Buckets = Vec<(usize, u32)>;
@@ -211,6 +214,13 @@ fn filled(counts: &[u32]) -> Buckets {
     counts.iter().copied().enumerate().filter(|(_, n)| *n > 0).collect()
 }
 
+/// What was taken at once, until it is used.
+pub struct Batch {
+    pub events: Vec<Event>,
+    #[expect(dead_code, reason = "counted by its references")]
+    waiting: Arc<()>,
+}
+
 /// The thread that takes them.
 pub struct Taker {
     thread: JoinHandle<Result<()>>,
@@ -222,7 +232,7 @@ impl Taker {
     ///
     /// # Errors
     /// When there is no thread to be had.
-    pub fn start(sums: Sums, mut to: impl FnMut(Vec<Event>) + Send + 'static) -> Result<Self> {
+    pub fn start(sums: Sums, mut to: impl FnMut(Batch) + Send + 'static) -> Result<Self> {
         let (stop, stopped) = channel();
         let thread = std::thread::Builder::new()
             .name("sums".into())
@@ -243,13 +253,18 @@ impl Taker {
     }
 }
 
-fn run(mut sums: Sums, stopped: &Receiver<()>, to: &mut impl FnMut(Vec<Event>)) -> Result<()> {
+fn run(mut sums: Sums, stopped: &Receiver<()>, to: &mut impl FnMut(Batch)) -> Result<()> {
     let mut period = PERIOD;
+    let waiting = Arc::new(());
     loop {
         let last = stopped.recv_timeout(period) == Err(RecvTimeoutError::Disconnected);
+        // While the output takes nothing, sums stay where they are. Those without an entry there are counted.
+        if !last && Arc::strong_count(&waiting) > WAITING {
+            continue;
+        }
         let (events, fill) = sums.take()?;
         if !events.is_empty() {
-            to(events);
+            to(Batch { events, waiting: Arc::clone(&waiting) });
         }
         if last {
             return Ok(());

@@ -15,7 +15,8 @@ use crate::rows::{Meta, READ_AHEAD, Row};
 use crate::vocabulary::{Kind, Layer};
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::ops::RangeBounds;
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::time::Duration;
 
 /// Batches that may wait; then reads are left out, for the worker never waits here.
@@ -39,6 +40,8 @@ enum Message {
     Closed { pid: u32, fd: u64 },
     /// A process ended.
     Ended(u32),
+    /// Messages found no room, and ends may have been among them.
+    Missed,
 }
 
 /// Finds the reads among what comes from the kernel side: 300 ms before their rows, which wait until nothing earlier can come.
@@ -164,9 +167,10 @@ impl ReadAhead {
 
     /// Passes on what was found.
     pub fn pass_on(&mut self) {
-        if !self.found.is_empty() {
-            // What finds no room is not read ahead.
-            let _ = self.sender.try_send(std::mem::take(&mut self.found));
+        let Some((time, _)) = self.found.last().copied() else { return };
+        // What finds no room is not read ahead.
+        if let Err(TrySendError::Full(_)) = self.sender.try_send(std::mem::take(&mut self.found)) {
+            self.found.push((time, Message::Missed));
         }
     }
 
@@ -227,14 +231,17 @@ impl Readers {
                 return Some((pid, fd));
             }
             Message::Closed { pid, fd } => self.close((pid, fd)),
-            Message::Ended(pid) => {
-                let all: Vec<_> = self.open.range((pid, 0)..=(pid, u64::MAX)).map(|(key, _)| *key).collect();
-                for key in all {
-                    self.close(key);
-                }
-            }
+            Message::Ended(pid) => self.close_all((pid, 0)..=(pid, u64::MAX)),
+            Message::Missed => self.close_all(..),
         }
         None
+    }
+
+    fn close_all(&mut self, keys: impl RangeBounds<(u32, u64)>) {
+        let all: Vec<_> = self.open.range(keys).map(|(key, _)| *key).collect();
+        for key in all {
+            self.close(key);
+        }
     }
 
     fn close(&mut self, key: (u32, u64)) {

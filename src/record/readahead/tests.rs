@@ -103,3 +103,29 @@ fn a_descriptor_is_one_file_until_it_is_closed() {
     let refused = format!("{NOTHING}; 1 of the open files could not be opened once more");
     assert_eq!((readers.open.len(), readers.outcome.text()), (0, refused));
 }
+
+#[test]
+fn after_messages_found_no_room_all_files_are_closed() {
+    let (sender, inbox) = mpsc::sync_channel(1);
+    let (_outcome, outcome) = mpsc::channel();
+    let found = vec![(5, Message::Ended(7))];
+    let mut ahead = ReadAhead { kinds: Vec::new(), threads: HashMap::new(), missed: None, found, sender, outcome };
+    ahead.pass_on();
+    assert!(ahead.found.is_empty());
+    ahead.found.push((6, Message::Ended(8)));
+    ahead.pass_on();
+    assert!(matches!(ahead.found[..], [(6, Message::Missed)]), "{:?}", ahead.found);
+    inbox.recv().unwrap();
+    ahead.pass_on();
+    assert!(ahead.found.is_empty());
+
+    let mut readers = Readers::default();
+    let read = Read { offset: 0, bytes: 4096, missed: true, start_ns: 0, dur_ns: 1000 };
+    for pid in 1..3 {
+        readers.take(Message::Read { pid, fd: 3, ino: 5, read });
+    }
+    for (_, message) in inbox.recv().unwrap() {
+        readers.take(message);
+    }
+    assert!(readers.open.is_empty());
+}

@@ -3,6 +3,7 @@
 use crate::event::{Event, Measured};
 use crate::export::Why;
 use crate::inflight::InFlight;
+use crate::loader::kernel::sums::Batch;
 use crate::rows::Row;
 use std::sync::Arc;
 
@@ -10,6 +11,8 @@ use std::sync::Arc;
 pub enum Note {
     /// What it found out itself, about processes that were there before.
     Events(Vec<Event>),
+    /// Sums of aggregate mode.
+    Sums(Batch),
     /// Rows that need no correlation: verdicts, losses, facts.
     Rows(Vec<Row>),
     /// A stack was taken in calls that are open, by `span_id`.

@@ -218,6 +218,11 @@ impl State {
                     self.event(event);
                 }
             }
+            Note::Sums(batch) => {
+                for event in batch.events {
+                    self.event(event);
+                }
+            }
             Note::Stack(stack_id, calls) => self.correlator.stack_taken(stack_id, &calls),
             Note::Frames(stack_id, frames) => self.correlator.stack_named(stack_id, frames, &mut self.rows),
             Note::Measured(measured) => self.correlator.set_measured(measured),

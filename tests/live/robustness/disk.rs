@@ -1,5 +1,5 @@
-//! What happens to the place of a dataset while it is written: it is full, a quota is used up, it is removed, it gets another
-//! name. The command goes on in any case.
+//! What happens to the directory of a dataset while it is written: it is full, a quota is used up, it is removed, it gets
+//! another name. The command goes on in any case.
 
 use crate::common::live::{self, Data, Running};
 use crate::common::machine::device::{Device, run};
@@ -179,4 +179,14 @@ fn a_directory_that_gets_another_name_is_written_to_its_end() {
         let _ = fs::remove_dir(&given);
         fs::remove_dir_all(&moved).unwrap();
     }
+}
+
+#[test]
+fn a_report_that_cannot_be_written_does_not_leave_the_command_alone() {
+    let work = live::scratch();
+    let options = ["--duration", "1s", "--report", "/dev/full"];
+    let trace = Trace::of(work.path(), &work.path().join("run.iotrace"), &options);
+    let stderr = work.path().join("stderr");
+    live::until("the failure", || fs::read_to_string(&stderr).unwrap().contains("the command goes on untraced"));
+    trace.ends().fails(&["the end of the trace has failed", "No space left on device"]);
 }

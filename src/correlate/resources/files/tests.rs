@@ -212,6 +212,21 @@ fn the_longest_mount_holds_a_file() {
 }
 
 #[test]
+fn a_new_mount_has_only_files_written_again_that_lie_on_it() {
+    let mut files = Files::default();
+    let mounts = [mount(1, 1, 0, ["/", "/"]), mount(2, 1, 0, ["/", "/data"])];
+    files.set_mounts(mounts.to_vec(), 1);
+    let ids = [(1, b"/data/x".as_slice()), (2, b"/late/x")].map(|(n, path)| seen(&mut files, 0, key(n), (0, path), 0));
+    for id in ids {
+        files.used(id);
+    }
+    assert_eq!(written(&mut files).len(), 2);
+    let mounts = [&mounts[..], &[mount(3, 1, 0, ["/", "/late"])]].concat();
+    files.set_mounts(mounts, 1);
+    assert_eq!(written(&mut files), [(ids[1], "/late/x".into(), false)]);
+}
+
+#[test]
 fn the_host_has_a_path_of_its_own() {
     let mut files = Files::default();
     // Namespace 2 has a directory of the host's disk at /data, and a file system that the host has not mounted.
