@@ -213,16 +213,8 @@ impl State {
 
     fn note(&mut self, note: Note) -> Result<()> {
         match note {
-            Note::Events(events) => {
-                for event in events {
-                    self.event(event);
-                }
-            }
-            Note::Sums(batch) => {
-                for event in batch.events {
-                    self.event(event);
-                }
-            }
+            Note::Events(events) => self.events(events),
+            Note::Sums(batch) => self.events(batch.events),
             Note::Stack(stack_id, calls) => self.correlator.stack_taken(stack_id, &calls),
             Note::Frames(stack_id, frames) => self.correlator.stack_named(stack_id, frames, &mut self.rows),
             Note::Measured(measured) => self.correlator.set_measured(measured),
@@ -352,6 +344,12 @@ impl State {
         }
         self.correlator.push(event);
         for event in details {
+            self.event(event);
+        }
+    }
+
+    fn events(&mut self, events: Vec<Event>) {
+        for event in events {
             self.event(event);
         }
     }
