@@ -48,11 +48,14 @@ fn of_one_that_was_killed_and_repaired() {
     tracer.arg("-o").arg(&dataset).args(["--", "sh", "-c", SCRIPT, "sh"]).arg(work.path()).arg("60");
     let mut guard = Running::spawn(tracer.stdout(Stdio::null()).stderr(fs::File::create(&output).unwrap()));
     live::until("the files", || work.path().join("done").exists());
-    // A part that was closed after the last of them: what is in open parts is lost.
+    // Parts that were closed after the last of them: what is in open parts is lost. Those of a table come after those of another.
     let parts = || fs::read_dir(&dataset).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
-    let closed = || parts().filter(|n| n.starts_with("spans-") && n.ends_with(".parquet")).count();
+    let closed = || {
+        ["spans-", "files-", "processes-"]
+            .map(|table| parts().filter(|name| name.starts_with(table) && name.ends_with(".parquet")).count())
+    };
     let before = closed();
-    live::until("parts to be closed", || closed() > before);
+    live::until("parts to be closed", || closed().iter().zip(before).all(|(now, before)| *now > before));
     let early = repair(&dataset);
     assert_eq!(early.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&early.stderr).contains("is being written"), "{early:?}");
