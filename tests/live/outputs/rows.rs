@@ -48,7 +48,7 @@ fn of_one_that_was_killed_and_repaired() {
     tracer.arg("-o").arg(&dataset).args(["--", "sh", "-c", SCRIPT, "sh"]).arg(work.path()).arg("60");
     let mut guard = Running::spawn(tracer.stdout(Stdio::null()).stderr(fs::File::create(&output).unwrap()));
     live::until("the files", || work.path().join("done").exists());
-    // Parts that were closed after the last of them: what is in open parts is lost. Those of a table come after those of another.
+    // Parts that were closed after the last of them: what is in open parts is lost. Tables are closed one after the other.
     let parts = || fs::read_dir(&dataset).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
     let closed = || {
         ["spans-", "files-", "processes-"]
