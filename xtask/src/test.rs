@@ -24,7 +24,7 @@ const ENGINES: &str = "test(/^datasets::(spark|scale)::/)";
 
 /// Live tests beside which nothing may compute: what waits for a CPU is a finding, a busy CPU slows the hooks that a test
 /// times, and `tune` goes by how long programs wait for a device. `.config/nextest.toml` has them alone in other runs.
-const QUIET: &str = "binary(live) & test(/^(outputs::(findings|tune)|robustness::share)::/)";
+const QUIET: &str = "binary(live) & test(/^(outputs::(findings|tune)|robustness::share|screens::watch)::/)";
 
 /// How the library's own tests are built: not optimised, that takes a third of the time. A profile of its own would have
 /// all other packages built again.
