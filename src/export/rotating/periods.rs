@@ -92,7 +92,7 @@ pub struct Retention {
     keep: Option<u64>,
     /// What is written.
     open: String,
-    /// What this tracer wrote, in order: names are by a clock that may be set back.
+    /// Where some are removed: what this tracer wrote, in order. Names are by a clock that may be set back.
     own: Vec<String>,
     /// Its size.
     size: u64,
@@ -116,7 +116,9 @@ impl Retention {
     }
 
     fn begun(&mut self, name: String, size: u64) {
-        self.own.push(name.clone());
+        if self.keep.is_some() {
+            self.own.push(name.clone());
+        }
         (self.open, self.size, self.others, self.stuck) = (name, size, None, false);
     }
 
