@@ -1,6 +1,7 @@
 //! `cargo xtask vm`: live tests on Debian's kernels, in QEMU.
 
 pub mod doc;
+mod emulator;
 mod image;
 mod kernels;
 mod qemu;
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use crate::setup::{self, Package, Sign, package};
 use crate::{Tree, kept, programs, shell, venv};
+use emulator::Emulator;
 use kernels::Kernel;
 use qemu::End;
 use suite::{Built, ConsoleLine, Verdict};
@@ -48,13 +50,14 @@ pub fn run(tree: &Tree, which: &str) -> Result<()> {
     let dir = tree.target.join("vm");
     fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
     let kernels = versions.iter().map(|v| kernels::get(v, &dir)).collect::<Result<Vec<Kernel>>>()?;
+    let emulator = emulator::get(&dir)?;
     let built = build()?;
     for name in programs::names() {
         programs::compile(&tree.root, &tree.target, name).map_err(|e| anyhow!(e))?;
     }
     let outcomes: Vec<Result<Outcome>> = thread::scope(|scope| {
-        let (dir, built) = (&dir, &built);
-        let start = |kernel| scope.spawn(move || one(tree, dir, kernel, built));
+        let (dir, emulator, built) = (&dir, &emulator, &built);
+        let start = |kernel| scope.spawn(move || one(tree, dir, emulator, kernel, built));
         let machines: Vec<_> = kernels.iter().map(start).collect();
         let panicked = || Err(anyhow!("a thread of xtask panicked"));
         machines.into_iter().map(|m| m.join().unwrap_or_else(|_| panicked())).collect()
@@ -139,7 +142,7 @@ impl Ran {
 }
 
 /// Runs the suite on one kernel.
-fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built]) -> Result<Outcome> {
+fn one(tree: &Tree, dir: &Path, emulator: &Emulator, kernel: &Kernel, built: &[Built]) -> Result<Outcome> {
     let initramfs = image::make(kernel)?;
     let job = dir.join(format!("job-{}", kernel.version));
     if job.exists() {
@@ -153,7 +156,7 @@ fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built]) -> Result<Outc
     let console = dir.join(format!("{}.console", kernel.version));
     let mut watch = Watch { version: kernel.version, job: &job, start: Instant::now(), began: Instant::now() };
     let mut outcome = Outcome::default();
-    outcome.end = qemu::run(kernel, &initramfs, &job, &console, |line| watch.line(line, &mut outcome))?;
+    outcome.end = qemu::run(emulator, kernel, &initramfs, &job, &console, |line| watch.line(line, &mut outcome))?;
     if outcome.done {
         let tests = &built.first().context("no tests")?.path;
         let comparison = kept::compare(tests, &job.join(suite::KEPT));
