@@ -39,6 +39,9 @@ pub const MANY: usize = 32_768;
 
 /// So many processes are remembered to the end of a dataset: what they wrote may reach a device long after they have ended.
 const PROCESSES: usize = 16_384;
+/// So many figures of the node are remembered: devices and interfaces that are gone do not change any more, and nothing says
+/// that they are gone.
+const FIGURES: usize = 8192;
 
 /// A row that is retained, for the datasets after the one that it was written to.
 struct RetainedRow<T> {
@@ -229,9 +232,20 @@ impl Described {
             }
             Row::Metric(r) if is_of_node(r) => {
                 drop(self.node.insert((r.name, r.label.clone()), r.clone()));
+                if self.node.len() > FIGURES {
+                    self.forget_figures();
+                }
             }
             _ => {}
         }
+    }
+
+    /// Forgets the half of the node's figures that did not change for longest.
+    fn forget_figures(&mut self) {
+        let mut times: Vec<i64> = self.node.values().map(|metric| metric.t_ns).collect();
+        let (_, middle, _) = times.select_nth_unstable(FIGURES / 2);
+        let oldest = *middle;
+        self.node.retain(|_, metric| metric.t_ns >= oldest);
     }
 
     /// Adds what describes the entities that the rows from this one on refer to, and those that these refer to.
@@ -391,6 +405,23 @@ mod tests {
         assert_eq!(unique.len(), forgotten.len());
         assert!((3..1000).all(|n| unique.contains(&n) != described.files.contains_key(&n)));
         assert!(described.end().files.is_empty());
+    }
+
+    #[test]
+    fn figures_of_interfaces_that_are_gone_are_forgotten() {
+        let mut described = Described::default();
+        for n in 0..3 * FIGURES as i64 {
+            for (label, t_ns) in [(format!("veth{n} received"), n), ("eth0 received".to_owned(), n)] {
+                let metric = Metric { t_ns, name: "node_network_bytes", label: Some(label), value: n as f64 };
+                described.push(Row::Metric(metric), &mut Vec::new());
+            }
+        }
+        let mut rows = Vec::new();
+        described.begin(&mut rows);
+        assert!((FIGURES / 2..=FIGURES).contains(&rows.len()), "{}", rows.len());
+        assert!(described.node.contains_key(&("node_network_bytes", Some("eth0 received".to_owned()))));
+        let last = format!("veth{} received", 3 * FIGURES - 1);
+        assert!(described.node.contains_key(&("node_network_bytes", Some(last))));
     }
 
     #[test]

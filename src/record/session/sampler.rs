@@ -178,6 +178,13 @@ const PATHS: [&str; 7] = [
     "/proc/pressure/memory",
 ];
 
+/// What a reading is of.
+type Key = (Figure, Arc<str>, &'static str);
+
+fn key(reading: &Reading) -> Key {
+    (reading.figure, Arc::clone(&reading.of), reading.part)
+}
+
 struct Looker {
     t0: u64,
     wanted: Wanted,
@@ -199,7 +206,7 @@ struct Looker {
     /// All hardware that there was, which the dataset names.
     named: BTreeSet<Arc<str>>,
     /// What the dataset has.
-    written: HashMap<(Figure, Arc<str>, &'static str), f64>,
+    written: HashMap<Key, f64>,
     /// The last second in which counters were read, and the last interval of looks that were written.
     second: Option<i64>,
     sampled: Option<i64>,
@@ -399,7 +406,14 @@ impl Looker {
             for source in &mut self.sources {
                 source.text.clear();
             }
+            self.forget_gone();
         }
+    }
+
+    /// Each container has an interface of its own, with a name that does not come again.
+    fn forget_gone(&mut self) {
+        let there: HashSet<_> = self.sources.iter().flat_map(|s| &s.readings).chain(&self.counted).map(key).collect();
+        self.written.retain(|key, _| there.contains(key));
     }
 
     /// Adds what is not as it was to the rows for the dataset.
@@ -407,7 +421,7 @@ impl Looker {
         self.add_hardware();
         let changed = self.sources.iter().filter(|source| source.changed);
         for r in changed.flat_map(|source| &source.readings).chain(&self.counted) {
-            let before = self.written.insert((r.figure, Arc::clone(&r.of), r.part), r.value);
+            let before = self.written.insert(key(r), r.value);
             if before.is_none_or(|before| before.to_bits() != r.value.to_bits()) {
                 self.rows.push(Row::Metric(Metric { t_ns, name: r.figure.name(), label: r.label(), value: r.value }));
             }
@@ -439,6 +453,25 @@ impl Looker {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_gone_is_forgotten() {
+        let (notes, _inbox) = mpsc::channel();
+        let wanted = Wanted { shown: false, fine: false };
+        let mut looker = Looker::new(now(), Arc::default(), Arc::default(), notes, wanted);
+        looker.look();
+        let before = looker.written.len();
+        assert!(before > 0);
+        let gone = figures::network("veth4711: 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0");
+        looker.sources[NETWORK].readings.extend(gone);
+        looker.sources[NETWORK].changed = true;
+        looker.write(0);
+        assert_eq!(looker.written.len(), before + 2);
+        looker.sources[NETWORK].readings.retain(|reading| &*reading.of != "veth4711");
+        looker.known_for = AGAIN - 1;
+        looker.count_second();
+        assert_eq!(looker.written.len(), before);
+    }
 
     #[test]
     fn the_dataset_has_ten_looks_a_second_only_while_records_come() {
