@@ -9,7 +9,7 @@ use crate::{Tree, programs, setup, shell};
 
 /// Builds everything and runs the traced program; the tracer prints its report.
 pub fn run(tree: &Tree) -> Result<()> {
-    setup::packages(setup::PACKAGES)?;
+    setup::all()?;
     let as_root = Root::find()?;
     crate::build_tracer()?;
     let program = programs::compile(&tree.root, &tree.target, "demo").map_err(|e| anyhow!(e))?;

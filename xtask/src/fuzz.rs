@@ -32,7 +32,7 @@ pub fn run(tree: &Tree, seconds: u32, target: Option<&str>) -> Result<()> {
     if chosen.is_empty() {
         bail!("{} is no fuzz target; there are: {}", target.unwrap_or_default(), known.join(", "));
     }
-    setup::packages(setup::PACKAGES)?;
+    setup::all()?;
     let mut build = Command::new("cargo");
     build.args(["build", "--package", PACKAGE, "--bins"]);
     // To optimise the project's crates takes four minutes, which a short run does not win back.

@@ -19,7 +19,7 @@ const PYTHON: &[&str] = &["python", "examples"];
 /// Runs the checks, the quick ones first, and those with Python last: its packages, among them Spark's, keep a CPU busy for
 /// minutes, and come while others are checked.
 pub fn run(tree: &Tree) -> Result<()> {
-    setup::packages(setup::PACKAGES)?;
+    setup::packages(setup::BUILD)?;
     step("format of Rust");
     shell::run(Command::new("cargo").args(["fmt", "--all", "--check"]))?;
     step("format of C");

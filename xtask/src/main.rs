@@ -45,7 +45,11 @@ struct Cli {
 #[derive(Subcommand)]
 enum Task {
     /// Install the system packages that are missing (as root, with apt-get), or list them
-    Setup,
+    Setup {
+        /// What they are for
+        #[arg(value_enum, default_value_t = setup::Needs::Test)]
+        needs: setup::Needs,
+    },
     /// Build the tracer and trace a small parallel HDF5 program with it
     Demo,
     /// Run every test; the live ones need root
@@ -127,8 +131,12 @@ fn run(task: Task) -> Result<()> {
     let tree = Tree { root: root.to_path_buf(), target };
     env::set_current_dir(&tree.root).with_context(|| format!("cannot enter {}", tree.root.display()))?;
     match task {
-        Task::Setup => {
-            setup::packages(setup::PACKAGES)?;
+        Task::Setup { needs } => {
+            match needs {
+                setup::Needs::Build => setup::packages(setup::BUILD)?,
+                setup::Needs::Test => setup::all()?,
+                setup::Needs::Vm => drop(vm::prepare(&tree, vm::KERNELS)?),
+            }
             println!("Nothing is missing.");
             Ok(())
         }

@@ -32,8 +32,19 @@ pub const fn package(debian: &'static str, fedora: &'static str, sign: Sign, pur
     Package { debian, fedora, sign, purpose }
 }
 
-/// Everything that building, the demo and the tests need.
-pub const PACKAGES: &[Package] = &[
+/// What a task needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Needs {
+    /// Building and `lint`
+    Build,
+    /// The demo and the tests as well
+    Test,
+    /// The virtual machines as well: packages, kernels, QEMU
+    Vm,
+}
+
+/// What building and `lint` need.
+pub const BUILD: &[Package] = &[
     package("clang", "clang", Sign::Program("clang"), "compiles the BPF programs"),
     package("clang-format", "clang-tools-extra", Sign::Program("clang-format"), "checks the format of C"),
     package("pkg-config", "pkgconf-pkg-config", Sign::Program("pkg-config"), "finds libraries"),
@@ -41,8 +52,13 @@ pub const PACKAGES: &[Package] = &[
     package("zlib1g-dev", "zlib-devel", Sign::Library("zlib"), "libelf needs it"),
     package("make", "make", Sign::Program("make"), "builds libbpf"),
     package("gcc", "gcc", Sign::Program("gcc"), "builds libbpf and the test programs"),
-    package("musl-tools", "musl-gcc", Sign::Program("musl-gcc"), "compiles a program for another C library"),
     package("binutils", "binutils", Sign::Program("ld"), "links"),
+    VENV,
+];
+
+/// What the demo and the tests need besides.
+const TESTS: &[Package] = &[
+    package("musl-tools", "musl-gcc", Sign::Program("musl-gcc"), "compiles a program for another C library"),
     package("g++", "gcc-c++", Sign::Program("c++"), "compiles the C++ programs that the tests trace"),
     package(
         "gfortran",
@@ -67,7 +83,6 @@ pub const PACKAGES: &[Package] = &[
     package("dwz", "dwz", Sign::Program("dwz"), "the tests read debug information that it has shared"),
     package("fio", "fio", Sign::Program("fio"), "the tests compare with its own counts"),
     package("strace", "strace", Sign::Program("strace"), "the tests compare with it"),
-    VENV,
     package("default-jre-headless", "java-21-openjdk-headless", Sign::Program("java"), "runs Spark in the tests"),
     package("e2fsprogs", "e2fsprogs", Sign::Program("mkfs.ext4"), "the tests of the block layer make a file system"),
     package("xfsprogs", "xfsprogs", Sign::Program("mkfs.xfs"), "the tests of write-back make a file system"),
@@ -130,6 +145,11 @@ pub const BPFTOOL: Package = package("bpftool", "bpftool", Sign::Program("bpftoo
 const VENV: Package =
     package("python3-venv", "python3", Sign::Python("ensurepip"), "runs DuckDB and pandas in the tests");
 
+/// Installs what building, the demo and the tests need, as [`packages`] does.
+pub fn all() -> Result<()> {
+    packages(&[BUILD, TESTS].concat())
+}
+
 /// Installs those of `packages` that are missing; without the right or the means, fails and names the remedy.
 pub fn packages(packages: &[Package]) -> Result<()> {
     let missing = missing(packages, is_there);
@@ -191,15 +211,15 @@ mod tests {
 
     #[test]
     fn what_is_there_is_not_missing() {
-        assert_eq!(missing(PACKAGES, |_| true), []);
-        let without_strace = missing(PACKAGES, |sign| sign != Sign::Program("strace"));
+        assert_eq!(missing(TESTS, |_| true), []);
+        let without_strace = missing(TESTS, |sign| sign != Sign::Program("strace"));
         assert_eq!(without_strace.iter().map(|p| p.debian).collect::<Vec<_>>(), ["strace"]);
-        assert_eq!(missing(PACKAGES, |_| false).len(), PACKAGES.len());
+        assert_eq!(missing(TESTS, |_| false).len(), TESTS.len());
     }
 
     #[test]
     fn advice_names_each_missing_package_and_the_command() {
-        let missing = missing(PACKAGES, |sign| !matches!(sign, Sign::Library("libelf" | "ompi")));
+        let missing = missing(&[BUILD, TESTS].concat(), |sign| !matches!(sign, Sign::Library("libelf" | "ompi")));
         let text = advice(&missing);
         assert!(text.contains("apt-get install libelf-dev libopenmpi-dev\n"), "{text}");
         assert!(text.contains("dnf install elfutils-libelf-devel openmpi-devel"), "{text}");
@@ -217,9 +237,9 @@ mod tests {
 
     #[test]
     fn no_package_stands_twice() {
-        let mut names: Vec<&str> = PACKAGES.iter().map(|p| p.debian).collect();
+        let mut names: Vec<&str> = [BUILD, TESTS].concat().iter().map(|p| p.debian).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), PACKAGES.len());
+        assert_eq!(names.len(), BUILD.len() + TESTS.len());
     }
 }

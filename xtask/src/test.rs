@@ -38,7 +38,7 @@ pub fn run(tree: &Tree, no_live: bool, args: &[String]) -> Result<()> {
              sudo -E env PATH=\"$PATH\" cargo xtask test\n  cargo xtask test --no-live     (leaves them out)"
         );
     }
-    setup::packages(setup::PACKAGES)?;
+    setup::all()?;
     venv::make(tree)?;
     speedscope::make(tree)?;
     if no_live {

@@ -56,7 +56,7 @@ pub fn run(tree: &Tree, group: Option<Group>, rounds: u16, dir: &Path) -> Result
     if !shell::is_root() {
         bail!("tracing needs root; run: sudo -E env PATH=\"$PATH\" cargo xtask bench");
     }
-    setup::packages(setup::PACKAGES)?;
+    setup::all()?;
     setup::packages(setup::PEERS)?;
     tracefs()?;
     shell::run(Command::new("cargo").args(["build", "--release", "--bin", "iotrace-bpf", "--example", "throughput"]))?;

@@ -42,7 +42,7 @@ fn ready(tree: &Tree) -> Result<File> {
     if !shell::is_root() {
         bail!("tracing needs root; run: sudo -E env PATH=\"$PATH\" cargo xtask cases");
     }
-    setup::packages(setup::PACKAGES)?;
+    setup::all()?;
     venv::make(tree)?;
     for name in programs::cases() {
         programs::compile(&tree.root, &tree.target, name).map_err(|e| anyhow!(e))?;

@@ -14,7 +14,7 @@ const STATIC: [&str; 2] = ["-Ctarget-feature=+crt-static", "-Clink-arg=-Wl,-z,pa
 
 /// Builds the tracer in `target`.
 pub fn release(root: &Path, target: &Path, epoch: u64) -> Result<PathBuf> {
-    setup::packages(setup::PACKAGES)?;
+    setup::all()?;
     let moved = moved(root, target)?;
     let rust_flags = [STATIC.map(str::to_owned).as_slice(), &maps("--remap-path-prefix", &moved)].concat();
     // C comes from the registry; another value of CFLAGS for each checkout would only make cargo build it again.

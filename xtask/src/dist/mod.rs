@@ -40,7 +40,7 @@ pub fn run(tree: &Tree, wish: &Wish) -> Result<()> {
     if env::consts::ARCH != MACHINE {
         bail!("packages are made on {MACHINE} only: docs/kernels.md lists what {} needs", env::consts::ARCH);
     }
-    setup::packages(setup::PACKAGES)?;
+    setup::all()?;
     let work = tree.target.join("dist");
     let output = wish.output.clone().unwrap_or_else(|| work.join("packages"));
     if wish.check {

@@ -98,7 +98,7 @@ impl Scale<'_> {
                 "recording needs root: run sudo -E env PATH=\"$PATH\" cargo xtask scale, or give a dataset with --from"
             );
         }
-        setup::packages(setup::PACKAGES)?;
+        setup::all()?;
         let demo = programs::compile(&self.tree.root, &self.tree.target, "demo").map_err(|e| anyhow!(e))?;
         let dataset = self.work.join("run.iotrace");
         let mut command = Command::new(self.program("iotrace-bpf"));

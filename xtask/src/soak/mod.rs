@@ -49,7 +49,7 @@ pub fn run(tree: &Tree, wish: &Wish) -> Result<()> {
     if !shell::is_root() {
         bail!("tracing needs root; run: sudo -E env PATH=\"$PATH\" cargo xtask soak");
     }
-    setup::packages(setup::PACKAGES)?;
+    setup::all()?;
     if wish.tracer.is_none() {
         crate::build_tracer()?;
     }

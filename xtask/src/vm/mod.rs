@@ -18,6 +18,7 @@ use crate::setup::{self, Package, Sign, package};
 use crate::{Tree, kept, programs, shell, venv};
 use emulator::Emulator;
 use kernels::Kernel;
+pub use kernels::VERSIONS as KERNELS;
 use qemu::End;
 use suite::{Built, ConsoleLine, Verdict};
 
@@ -37,20 +38,15 @@ const PACKAGES: &[Package] = &[
 /// docs/kernels.md; a test that failed is an error.
 pub fn run(tree: &Tree, which: &str) -> Result<()> {
     let versions: Vec<&'static str> =
-        kernels::VERSIONS.iter().copied().filter(|v| which == "all" || which == *v).collect();
+        KERNELS.iter().copied().filter(|v| which == "all" || which == *v).collect();
     if versions.is_empty() {
-        bail!("there is no kernel {which}: use {} or all", kernels::VERSIONS.join(", "));
+        bail!("there is no kernel {which}: use {} or all", KERNELS.join(", "));
     }
     if !shell::is_root() {
         bail!("the virtual machines see this one's files as root; run: sudo -E env PATH=\"$PATH\" cargo xtask vm");
     }
-    setup::packages(setup::PACKAGES)?;
-    setup::packages(PACKAGES)?;
+    let Machines { dir, kernels, emulator } = prepare(tree, &versions)?;
     venv::make(tree)?;
-    let dir = tree.target.join("vm");
-    fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
-    let kernels = versions.iter().map(|v| kernels::get(v, &dir)).collect::<Result<Vec<Kernel>>>()?;
-    let emulator = emulator::get(&dir)?;
     let built = build()?;
     for name in programs::names() {
         programs::compile(&tree.root, &tree.target, name).map_err(|e| anyhow!(e))?;
@@ -73,6 +69,25 @@ pub fn run(tree: &Tree, which: &str) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// What machines run on.
+pub struct Machines {
+    /// Where what is made for them is.
+    dir: PathBuf,
+    kernels: Vec<Kernel>,
+    emulator: Emulator,
+}
+
+/// Installs and fetches what the machines need.
+pub fn prepare(tree: &Tree, versions: &[&'static str]) -> Result<Machines> {
+    setup::all()?;
+    setup::packages(PACKAGES)?;
+    let dir = tree.target.join("vm");
+    fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let kernels = versions.iter().map(|v| kernels::get(v, &dir)).collect::<Result<_>>()?;
+    let emulator = emulator::get(&dir)?;
+    Ok(Machines { dir, kernels, emulator })
 }
 
 /// Prints what came of a kernel and writes its section of docs/kernels.md; returns what went wrong.
