@@ -37,8 +37,7 @@ const PACKAGES: &[Package] = &[
 /// Runs the suite on the kernels of these versions at the same time, prints what ran and writes the kernels' sections of
 /// docs/kernels.md; a test that failed is an error.
 pub fn run(tree: &Tree, which: &str) -> Result<()> {
-    let versions: Vec<&'static str> =
-        KERNELS.iter().copied().filter(|v| which == "all" || which == *v).collect();
+    let versions: Vec<&'static str> = KERNELS.iter().copied().filter(|v| which == "all" || which == *v).collect();
     if versions.is_empty() {
         bail!("there is no kernel {which}: use {} or all", KERNELS.join(", "));
     }
