@@ -6,6 +6,10 @@ mod contract;
 mod sum;
 pub mod wire;
 
+use std::collections::HashSet;
+
+use crate::rows::Mount;
+
 pub use sum::{About, BUCKETS, Counts, Figures, Histograms, Runs, SIZES, Sum, TIMES, size_class, time_bin};
 
 /// When a file was last written: seconds and nanoseconds since 1970.
@@ -362,6 +366,17 @@ pub struct Reply {
     pub status: u32,
 }
 
+/// The mounts from now on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mounted {
+    pub time: u64,
+    pub mounts: Vec<Mount>,
+    /// The mount namespace that is the host's.
+    pub host: i64,
+    /// Devices of mounts that are gone: others have their numbers now.
+    pub replaced: HashSet<i64>,
+}
+
 /// Everything that reaches the correlator.
 ///
 /// `root` is a number of the directory that the absolute paths of the process start from: in a container or after
@@ -384,6 +399,8 @@ pub enum Event {
     /// How long the calls right inside the call `seq` of `thread` took, in ns, when they are not sent themselves; sent just
     /// before the call itself.
     Inner { time: u64, thread: u32, seq: u32, inner: u64 },
+    /// Mounts were made; sent just before the file that is on one of them.
+    Mounted(Box<Mounted>),
     /// A file was opened (or first seen), by this process.
     File { time: u64, key: FileKey, pid: u32, seen: Sighting },
     /// A thread of a target was first seen.
@@ -465,6 +482,7 @@ impl Event {
             | Self::Looked { time }
             | Self::Resumed { time }
             | Self::Bio(time, _) => *time,
+            Self::Mounted(m) => m.time,
             Self::Operation(o) => o.seen,
             Self::Deferred(d) => d.sent,
             Self::Dirty(d) => d.time,

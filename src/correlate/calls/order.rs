@@ -124,6 +124,7 @@ fn key(event: &Event) -> (u8, u64, u64) {
         Event::Thread { thread, .. } => (1, u64::from(*thread), 0),
         Event::Belongs { process, .. } => (1, u64::from(*process), 1 << 32),
         Event::Exec { process, .. } => (2, u64::from(*process), 0),
+        Event::Mounted(_) => (0, 0, 5),
         Event::File { key, .. } => (3, pair(key.dev, key.generation), key.ino),
         Event::Text { thread, seq, what, .. } => (4, pair(*thread, *seq), what.number()),
         Event::Cached { thread, seq, .. } => (4, pair(*thread, *seq), u64::MAX),

@@ -29,6 +29,8 @@ struct FileState {
     mount: i32,
     /// The device that mounts of its file system have.
     fs_dev: u32,
+    /// Its mount is gone: what is known of where it lies stays, unless it is seen again.
+    settled: bool,
     /// Paths not written yet: a file that no span uses is never written.
     paths: Vec<FilePath>,
     used: bool,
@@ -117,6 +119,13 @@ impl Files {
         }
     }
 
+    /// Other file systems have these devices now.
+    pub fn settle(&mut self, devices: &HashSet<i64>) {
+        for state in self.all.values_mut().filter(|state| devices.contains(&state.fs_dev.into())) {
+            state.settled = true;
+        }
+    }
+
     fn ids(&self) -> Vec<i32> {
         let mut ids: Vec<i32> = self.all.keys().copied().collect();
         ids.sort_unstable();
@@ -181,6 +190,7 @@ impl Files {
             fstype: String::new(),
             mount: 0,
             fs_dev: key.dev,
+            settled: false,
             paths: Vec::new(),
             used: false,
             queued: false,
@@ -211,7 +221,7 @@ impl Files {
         let reported = self.reported;
         let Some(state) = self.state(id) else { return id };
         (state.reported, state.last) = (true, reported);
-        state.mount = seen.mount;
+        (state.mount, state.settled) = (seen.mount, false);
         if seen.fs_dev != 0 {
             state.fs_dev = seen.fs_dev;
         }
@@ -260,7 +270,7 @@ impl Files {
 
     /// Finds the mount that it lies on, and its path in the host's; are they others than before?
     fn locate(&mut self, id: i32) -> bool {
-        let Some(state) = self.get(id) else { return false };
+        let Some(state) = self.get(id).filter(|state| !state.settled) else { return false };
         let (mount, dev) = (state.mount, i64::from(state.fs_dev));
         let path = state.path.as_deref().unwrap_or_default();
         let holds = |m: &&Mount| below(m.path.as_bytes(), path).is_some();

@@ -1,5 +1,7 @@
 //! The mounts that a process sees, and attributes of their devices, from /proc and /sys.
 
+pub mod known;
+
 use crate::base::paths::below;
 use crate::loader::processes::maps::{self, MountEntry};
 use crate::rows::Mount;

@@ -4,13 +4,14 @@ use crate::base::notices::Notices;
 use crate::baseline::Baseline;
 use crate::cli::trigger::Trigger;
 use crate::correlate::{Config, Correlator, cgroup, give_back};
-use crate::event::Event;
 use crate::event::wire::{Decoder, Record};
+use crate::event::{Event, Mounted};
 use crate::export::{Forgotten, Moment};
 use crate::loader::kernel::rings::{Batch, Drained, Gauges, now};
 use crate::loader::processes::containers::Containers;
+use crate::loader::processes::mounts::known::{KnownMounts, NewMounts};
 use crate::loader::processes::stripes::Stripes;
-use crate::loader::processes::{existing, limits, mounts, users};
+use crate::loader::processes::{existing, limits, users};
 use crate::metrics::endpoint::Shared;
 use crate::record::flight::trigger::{self, Found};
 use crate::record::flight::{Alarm, By, SharedAlarm};
@@ -25,7 +26,7 @@ use crate::record::wall;
 use crate::rows::{Loss, Mount, Row};
 use crate::summary::From;
 use anyhow::{Context as _, Error, Result};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
@@ -84,11 +85,7 @@ struct State {
     decoder: Decoder,
     /// Process index to pid, to look up what only /proc knows.
     pids: HashMap<u32, u32>,
-    mounts: Vec<Mount>,
-    /// The tracer's own mount namespace.
-    host: i64,
-    /// Mounts that were looked for, by number and device, in the mount namespaces of the processes that use them.
-    sought: HashSet<(i32, i64)>,
+    mounts: KnownMounts,
     /// Names of users, as the node has them.
     users: HashMap<u32, Option<String>>,
     /// Names of containers, as their runtimes keep them.
@@ -139,17 +136,15 @@ fn run(worker: Worker) -> Ended {
     // Only metrics have them.
     let own = totals.is_some();
     let mut correlator = Correlator::new(config);
-    let host = mounts::namespace(std::process::id()).unwrap_or(0);
-    correlator.set_mounts(mounts.clone(), host);
+    let mounts = KnownMounts::new(mounts);
+    correlator.set_mounts(mounts.all().to_vec(), mounts.host());
     let mut s = State {
         writer,
         correlator,
         decoder: Decoder::default(),
         pids: HashMap::new(),
-        sought: mounts.iter().map(|m| (m.mount_id, m.dev)).collect(),
-        rows: mounts.iter().cloned().map(|m| Row::Mount(Box::new(m))).collect(),
+        rows: mounts.all().iter().cloned().map(|m| Row::Mount(Box::new(m))).collect(),
         mounts,
-        host,
         users: HashMap::new(),
         containers: Containers::default(),
         version_1: existing::has_version_1(),
@@ -328,13 +323,13 @@ impl State {
                 let path = cgroup.as_ref().map_or("", |cgroup| cgroup.path.as_str());
                 *container = cgroup::of(path).container.and_then(|id| self.containers.of(&id, path));
             }
-            Event::File { key, pid, seen, .. } => {
+            Event::File { time, key, pid, seen } => {
                 self.stripes.opened(*key, &seen.fstype, *pid, &seen.path);
-                self.look_for((seen.mount, seen.fs_dev.into()), *pid);
+                self.look_for(*time, (seen.mount, seen.fs_dev.into()), *pid);
             }
-            Event::Preopened { process, seen, .. } => {
+            Event::Preopened { time, process, seen, .. } => {
                 if let Some(pid) = self.pids.get(process) {
-                    self.look_for((seen.mount, seen.fs_dev.into()), *pid);
+                    self.look_for(*time, (seen.mount, seen.fs_dev.into()), *pid);
                 }
             }
             Event::Exit { process, .. } => {
@@ -354,39 +349,15 @@ impl State {
         }
     }
 
-    /// Reads the mounts of a process when it uses one that was made during the trace, or in another mount namespace.
-    fn look_for(&mut self, mount: (i32, i64), pid: u32) {
-        if mount.0 == 0 || !self.sought.insert(mount) {
-            return;
-        }
-        // A made-up one gives way to what is known of it.
-        let real = self.mounts.iter().filter(|m| m.mount_ns != 0);
-        let known = |m: &Mount| real.clone().any(|k| (k.mount_id, k.dev) == (m.mount_id, m.dev));
-        let mut new = mounts::of(pid);
-        // The host's view of it, if it has one.
-        if new.iter().all(|m| m.mount_ns != self.host) {
-            new.extend(mounts::of(std::process::id()));
-        }
-        new.retain(|m| !known(m));
-        if new.iter().chain(&self.mounts).all(|m| (m.mount_id, m.dev) != mount) {
-            // Its process has ended, or cannot reach it: only another mount of its file system can be looked at.
-            let like = new.iter().chain(&self.mounts).find(|m| m.dev == mount.1).cloned();
-            new.extend(like.map(|like| Mount {
-                mount_id: mount.0,
-                mount_ns: 0,
-                path: String::new(),
-                root: String::new(),
-                ..like
-            }));
-        }
+    /// The correlator gets the mounts as of the file on one of them: it may still have to see files of those before.
+    fn look_for(&mut self, time: u64, mount: (i32, i64), pid: u32) {
+        let NewMounts { new, replaced } = self.mounts.look_for(mount, pid);
         if new.is_empty() {
             return;
         }
-        self.mounts.retain(|old| new.iter().all(|m| m.mount_id != old.mount_id));
-        self.sought.extend(new.iter().map(|m| (m.mount_id, m.dev)));
-        self.rows.extend(new.iter().cloned().map(|m| Row::Mount(Box::new(m))));
-        self.mounts.extend(new);
-        self.correlator.set_mounts(self.mounts.clone(), self.host);
+        self.rows.extend(new.into_iter().map(|m| Row::Mount(Box::new(m))));
+        let (mounts, host) = (self.mounts.all().to_vec(), self.mounts.host());
+        self.correlator.push(Event::Mounted(Box::new(Mounted { time, mounts, host, replaced })));
     }
 
     /// Applies rules, if something waits for findings and it is time to: a trigger that asks for a dataset.

@@ -323,3 +323,25 @@ fn mounts_match_those_of_the_system() {
     let own = fs::metadata("/proc/self/ns/mnt").unwrap().ino() as i64;
     assert_eq!([disk.mount_ns, memory.mount_ns], [own; 2]);
 }
+
+#[test]
+fn numbers_of_mounts_that_are_gone_are_those_of_the_next_ones() {
+    let work = live::scratch();
+    let script = "set -e; for n in 1 2 3; do mkdir $0/$n; mount -t tmpfs name$n $0/$n; echo $n > $0/$n/file; \
+                  stat -c %d $0/$n/file; sleep 1; umount $0/$n; done";
+    let traced =
+        live::trace(work.path(), &["--layers", "syscall"], &["sh", "-c", script, work.path().to_str().unwrap()]);
+    let devices: Vec<&str> = traced.stdout.lines().take(3).collect();
+    assert!(devices[0] == devices[1] || devices[1] == devices[2], "no device was used again: {devices:?}");
+    let data = traced.data().lossless();
+    let file = |n: u32| {
+        let path = work.path().join(format!("{n}/file"));
+        data.files.values().find(|f| f.path.as_deref() == path.to_str()).unwrap()
+    };
+    for n in 1..=3 {
+        assert_eq!((&file(n).host_path, file(n).fstype.as_deref()), (&file(n).path, Some("tmpfs")));
+    }
+    let mounts: BTreeMap<i32, Mount> = Dataset::open(&traced.dir).unwrap().last_by_id().unwrap();
+    let last = &mounts[&file(3).mount_id.unwrap()];
+    assert_eq!((last.source.as_str(), Some(last.path.as_str())), ("name3", work.path().join("3").to_str()));
+}
