@@ -61,10 +61,7 @@ impl Correlator {
                 self.program_begins(time, process, &Program { number: program, exe, args, env }, out);
             }
             Event::Exit { time, process, status } => self.process_ends(time, process, status, out),
-            Event::Mounted(mounted) => {
-                self.resources.files.settle(&mounted.replaced);
-                self.set_mounts(mounted.mounts, mounted.host);
-            }
+            Event::Mounted(mounted) => self.resources.files.mounted(*mounted),
             Event::File { key, seen, .. } => {
                 self.resources.files.seen(t_ns, key, &seen);
             }

@@ -373,7 +373,7 @@ pub struct Mounted {
     pub mounts: Vec<Mount>,
     /// The mount namespace that is the host's.
     pub host: i64,
-    /// Devices of mounts that are gone: others have their numbers now.
+    /// Devices of file systems that are gone: others have their numbers now.
     pub replaced: HashSet<i64>,
 }
 

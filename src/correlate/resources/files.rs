@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::HashMap;
 use crate::base::paths::{Rooted, below, lossy_path};
 use crate::correlate::resources::files::names::leave;
-use crate::event::{FileKey, Sighting, Striping};
+use crate::event::{FileKey, Mounted, Sighting, Striping};
 use crate::rows::{File, FilePath, Mount, PATHS, Row};
 
 struct FileState {
@@ -29,7 +29,7 @@ struct FileState {
     mount: i32,
     /// The device that mounts of its file system have.
     fs_dev: u32,
-    /// Its mount is gone: what is known of where it lies stays, unless it is seen again.
+    /// Its file system is gone: what is known of where it lies stays, unless it is seen again.
     settled: bool,
     /// Paths not written yet: a file that no span uses is never written.
     paths: Vec<FilePath>,
@@ -119,11 +119,12 @@ impl Files {
         }
     }
 
-    /// Other file systems have these devices now.
-    pub fn settle(&mut self, devices: &HashSet<i64>) {
-        for state in self.all.values_mut().filter(|state| devices.contains(&state.fs_dev.into())) {
+    /// Mounts were made, some perhaps with the devices of file systems that are gone.
+    pub fn mounted(&mut self, Mounted { mounts, host, replaced, .. }: Mounted) {
+        for state in self.all.values_mut().filter(|state| replaced.contains(&state.fs_dev.into())) {
             state.settled = true;
         }
+        self.set_mounts(mounts, host);
     }
 
     fn ids(&self) -> Vec<i32> {

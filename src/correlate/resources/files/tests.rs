@@ -253,6 +253,27 @@ fn the_host_has_a_path_of_its_own() {
 }
 
 #[test]
+fn a_mount_with_the_number_of_one_that_is_gone_has_its_own_files() {
+    let mut files = Files::default();
+    let see = |files: &mut Files, ino, name: &str| {
+        let (path, inside) = (format!("/c/{name}").into_bytes(), Some(b"/x".to_vec()));
+        let key = FileKey { dev: 40, ..key(ino) };
+        files.seen(0, key, &Sighting { path, inside, mount: 2, links: 1, ..Sighting::default() })
+    };
+    let of = |name: &str| mount(2, 1, 40, ["/", name]);
+    files.set_mounts(vec![of("/c/first")], 1);
+    let first = see(&mut files, 1, "first/x");
+    let mounts = vec![of("/c/second")];
+    files.mounted(Mounted { time: 0, mounts, host: 1, replaced: HashSet::from([40]) });
+    let second = see(&mut files, 2, "second/x");
+    let host = |files: &Files, id| files.get(id).unwrap().row.host_path.clone().unwrap();
+    assert_eq!([first, second].map(|id| host(&files, id)), ["/c/first/x", "/c/second/x"]);
+    // It was an inode of the first one, and is one of the second one now.
+    assert_eq!(see(&mut files, 1, "second/x"), first);
+    assert_eq!(host(&files, first), "/c/second/x");
+}
+
+#[test]
 fn a_file_without_a_name_stays_the_same() {
     let mut files = Files::default();
     let nameless = Sighting { path: b"/memfd:x".to_vec(), fstype: "tmpfs".into(), ..Sighting::default() };

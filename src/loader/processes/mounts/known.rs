@@ -14,7 +14,7 @@ type Key = (i32, i64);
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct NewMounts {
     pub new: Vec<Mount>,
-    /// Devices of mounts that are gone, whose numbers the new ones have.
+    /// Devices of file systems that are gone, whose numbers the new ones have.
     pub replaced: HashSet<i64>,
 }
 
@@ -62,7 +62,7 @@ impl KnownMounts {
         if there.iter().all(|m| m.mount_ns != self.host) {
             there.extend(mounts::of(std::process::id()));
         }
-        self.take(mount, there)
+        self.take(mount, &there)
     }
 
     /// Whether something was mounted or unmounted since the last call: proc(5), `/proc/PID/mounts`.
@@ -73,7 +73,7 @@ impl KnownMounts {
     }
 
     /// The mounts of some namespaces were read, to find this one.
-    fn take(&mut self, mount: Key, there: Vec<Mount>) -> NewMounts {
+    fn take(&mut self, mount: Key, there: &[Mount]) -> NewMounts {
         self.sought.extend(there.iter().map(key));
         let namespaces: HashSet<i64> = there.iter().map(|m| m.mount_ns).collect();
         let is_there = |old: &Mount| there.iter().any(|m| is_same(m, old));
@@ -91,12 +91,14 @@ impl KnownMounts {
                 ..like
             }));
         }
+        // Of a file system that is mounted elsewhere, too, the device is its own still.
+        let stays: HashSet<i64> = self.all.iter().filter(|old| is_there(old)).map(|m| m.dev).collect();
         let mut replaced = HashSet::new();
         self.all.retain(|old| {
             let again = new.iter().any(|m| m.mount_id == old.mount_id);
             let other = (again && !is_there(old)) || (is_gone(old) && new.iter().any(|m| m.dev == old.dev));
             // A made-up one gives way to what is known of it.
-            if other && old.mount_ns != 0 {
+            if other && old.mount_ns != 0 && !stays.contains(&old.dev) {
                 replaced.insert(old.dev);
             }
             !again && !other
@@ -161,12 +163,12 @@ mod tests {
         let (root, first) = (mount(1, 8, HOST, "/"), mount(2, 40, HOST, "/c/first"));
         let mut known = known(&[root.clone(), first]);
         let second = mount(2, 40, HOST, "/c/second");
-        let found = known.take((2, 40), vec![root.clone(), second.clone()]);
+        let found = known.take((2, 40), &[root.clone(), second.clone()]);
         assert_eq!(found, NewMounts { new: vec![second], replaced: HashSet::from([40]) });
         assert_eq!(paths(&known), [(1, "/"), (2, "/c/second")]);
         // And with another number on the same device.
         let third = mount(3, 40, HOST, "/c/third");
-        let found = known.take((3, 40), vec![root, third.clone()]);
+        let found = known.take((3, 40), &[root, third.clone()]);
         assert_eq!(found, NewMounts { new: vec![third], replaced: HashSet::from([40]) });
         assert_eq!(paths(&known), [(1, "/"), (3, "/c/third")]);
     }
@@ -178,20 +180,27 @@ mod tests {
         // A file system is mounted once more, and another one with other options.
         let again = mount(5, 8, HOST, "/again");
         let read_only = Mount { options: "ro".to_owned(), ..root };
-        let found = known.take((5, 8), vec![read_only.clone(), again.clone()]);
+        let found = known.take((5, 8), &[read_only.clone(), again.clone()]);
         assert_eq!(found, NewMounts { new: vec![read_only, again], replaced: HashSet::new() });
         // Another namespace was not looked at.
         assert_eq!(paths(&known), [(7, "/"), (1, "/"), (5, "/again")]);
+        // A file of the first file system is mounted in one container, and then in another one.
+        let root = known.all()[1].clone();
+        let first = mount(8, 8, OTHER, "/etc/hosts");
+        assert_eq!(known.take((8, 8), &[root.clone(), first]).replaced, HashSet::new());
+        let second = mount(8, 8, OTHER, "/etc/resolv.conf");
+        let found = known.take((8, 8), &[root, second.clone()]);
+        assert_eq!(found, NewMounts { new: vec![second], replaced: HashSet::new() });
     }
 
     #[test]
     fn of_one_that_cannot_be_found_another_of_its_file_system_is_described() {
         let root = mount(1, 8, HOST, "/");
         let mut known = known(std::slice::from_ref(&root));
-        let found = known.take((9, 8), vec![root.clone()]);
+        let found = known.take((9, 8), std::slice::from_ref(&root));
         assert_eq!(found.new.iter().map(|m| (m.mount_id, m.mount_ns, m.dev)).collect::<Vec<_>>(), [(9, 0, 8)]);
         let real = mount(9, 8, OTHER, "/data");
-        let found = known.take((9, 8), vec![root, real.clone()]);
+        let found = known.take((9, 8), &[root, real.clone()]);
         assert_eq!(found, NewMounts { new: vec![real], replaced: HashSet::new() });
         assert_eq!(paths(&known), [(1, "/"), (9, "/data")]);
     }
