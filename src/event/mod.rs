@@ -370,6 +370,8 @@ pub struct Reply {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounted {
     pub time: u64,
+    /// Counts lists as they were read, which is not the order of their times.
+    pub number: u64,
     pub mounts: Vec<Mount>,
     /// The mount namespace that is the host's.
     pub host: i64,

@@ -7,7 +7,7 @@ use crate::cli::RecordArgs;
 use crate::correlate::Config;
 use crate::loader::kernel::rings::{self, Gauges};
 use crate::loader::kernel::sums::Taker;
-use crate::loader::processes::mounts;
+use crate::loader::processes::mounts::known::KnownMounts;
 use crate::loader::session::{Options, Session};
 use crate::loader::stacks::resolve::Resolver;
 use crate::record::flight::SharedAlarm;
@@ -113,7 +113,7 @@ impl Setup<'_> {
         let worker = worker::start(worker::Worker {
             writer,
             config,
-            mounts: mounts::of(std::process::id()),
+            mounts: KnownMounts::read(),
             gauges: Arc::clone(&gauges),
             current: display.current(),
             totals: served.as_ref().map(Serving::totals),

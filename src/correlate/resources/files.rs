@@ -102,29 +102,42 @@ pub struct Files {
     /// Of files that were not reported yet.
     striped: HashMap<FileKey, Striping>,
     mounts: Vec<Mount>,
+    /// The number of that list.
+    list: u64,
     /// The mount namespace that is the host's.
     host: i64,
     changed: Vec<i32>,
 }
 
 impl Files {
-    /// The mounts that files lie on; files seen before are looked up again.
+    /// The mounts that files lie on; files seen before are looked up again, if these may have changed it.
     pub fn set_mounts(&mut self, mut mounts: Vec<Mount>, host: i64) {
         mounts.sort_by_key(|m| std::cmp::Reverse(m.path.len()));
-        (self.mounts, self.host) = (mounts, host);
+        let before = std::mem::replace(&mut self.mounts, mounts);
+        self.host = host;
+        let differ =
+            |a: &[Mount], b: &[Mount]| -> Vec<i64> { a.iter().filter(|m| !b.contains(m)).map(|m| m.dev).collect() };
+        let devices: HashSet<i64> =
+            [differ(&before, &self.mounts), differ(&self.mounts, &before)].into_iter().flatten().collect();
         for id in self.ids() {
-            if self.path(id).is_some() && self.locate(id) {
+            let Some(state) = self.get(id).filter(|state| state.path.is_some()) else { continue };
+            let is_found = state.row.mount_id == Some(state.mount) && !devices.contains(&state.fs_dev.into());
+            if !is_found && self.locate(id) {
                 self.mark(id);
             }
         }
     }
 
     /// Mounts were made, some perhaps with the devices of file systems that are gone.
-    pub fn mounted(&mut self, Mounted { mounts, host, replaced, .. }: Mounted) {
+    pub fn mounted(&mut self, Mounted { number, mounts, host, replaced, .. }: Mounted) {
         for state in self.all.values_mut().filter(|state| replaced.contains(&state.fs_dev.into())) {
             state.settled = true;
         }
-        self.set_mounts(mounts, host);
+        // Each list has all of those before.
+        if number > self.list {
+            self.list = number;
+            self.set_mounts(mounts, host);
+        }
     }
 
     fn ids(&self) -> Vec<i32> {

@@ -42,6 +42,8 @@ const PROCESSES: usize = 16_384;
 /// So many figures of the node are remembered: devices and interfaces that are gone do not change any more, and nothing says
 /// that they are gone.
 const FIGURES: usize = 8192;
+/// What figures are of that comes and goes; others are written once, and hold for ever.
+const PLUGGED: [&str; 2] = ["node_network_", "node_device_"];
 
 /// A row that is retained, for the datasets after the one that it was written to.
 struct RetainedRow<T> {
@@ -240,12 +242,15 @@ impl Described {
         }
     }
 
-    /// Forgets the half of the node's figures that did not change for longest.
+    /// Of figures of interfaces and devices, forgets the half that did not change for longest.
     fn forget_figures(&mut self) {
-        let mut times: Vec<i64> = self.node.values().map(|metric| metric.t_ns).collect();
-        let (_, middle, _) = times.select_nth_unstable(FIGURES / 2);
+        let may_go = |metric: &Metric| PLUGGED.iter().any(|name| metric.name.starts_with(name));
+        let mut times: Vec<i64> =
+            self.node.values().filter(|metric| may_go(metric)).map(|metric| metric.t_ns).collect();
+        let half = times.len() / 2;
+        let Some((_, middle, _)) = (half > 0).then(|| times.select_nth_unstable(half)) else { return };
         let oldest = *middle;
-        self.node.retain(|_, metric| metric.t_ns >= oldest);
+        self.node.retain(|_, metric| metric.t_ns >= oldest || !may_go(metric));
     }
 
     /// Adds what describes the entities that the rows from this one on refer to, and those that these refer to.
@@ -410,6 +415,8 @@ mod tests {
     #[test]
     fn figures_of_interfaces_that_are_gone_are_forgotten() {
         let mut described = Described::default();
+        let memory = Metric { t_ns: 0, name: "node_memory_bytes", label: Some("total".to_owned()), value: 1.0 };
+        described.push(Row::Metric(memory), &mut Vec::new());
         for n in 0..3 * FIGURES as i64 {
             for (label, t_ns) in [(format!("veth{n} received"), n), ("eth0 received".to_owned(), n)] {
                 let metric = Metric { t_ns, name: "node_network_bytes", label: Some(label), value: n as f64 };
@@ -420,6 +427,7 @@ mod tests {
         described.begin(&mut rows);
         assert!((FIGURES / 2..=FIGURES).contains(&rows.len()), "{}", rows.len());
         assert!(described.node.contains_key(&("node_network_bytes", Some("eth0 received".to_owned()))));
+        assert!(described.node.contains_key(&("node_memory_bytes", Some("total".to_owned()))));
         let last = format!("veth{} received", 3 * FIGURES - 1);
         assert!(described.node.contains_key(&("node_network_bytes", Some(last))));
     }

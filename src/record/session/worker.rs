@@ -23,7 +23,7 @@ use crate::record::session::live::LiveState;
 use crate::record::session::note::Note;
 use crate::record::session::watch::Watch;
 use crate::record::wall;
-use crate::rows::{Loss, Mount, Row};
+use crate::rows::{Loss, Row};
 use crate::summary::From;
 use anyhow::{Context as _, Error, Result};
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ use std::time::Duration;
 pub struct Worker {
     pub writer: Output,
     pub config: Config,
-    pub mounts: Vec<Mount>,
+    pub mounts: KnownMounts,
     pub gauges: Arc<Gauges>,
     /// What the dashboard or `--batch` shows, if one of them runs.
     pub current: Option<Arc<LiveState>>,
@@ -79,6 +79,9 @@ pub fn start(worker: Worker) -> Result<JoinHandle<Ended>> {
     std::thread::Builder::new().name("worker".into()).spawn(work).context("worker thread")
 }
 
+/// A ring that is read later may have files that were opened earlier on the same new mount: rings are read within so long.
+const EARLIER_NS: u64 = 100_000_000;
+
 struct State {
     writer: Output,
     correlator: Correlator,
@@ -86,6 +89,8 @@ struct State {
     /// Process index to pid, to look up what only /proc knows.
     pids: HashMap<u32, u32>,
     mounts: KnownMounts,
+    /// Lists of them that the correlator got.
+    lists: u64,
     /// Names of users, as the node has them.
     users: HashMap<u32, Option<String>>,
     /// Names of containers, as their runtimes keep them.
@@ -136,13 +141,13 @@ fn run(worker: Worker) -> Ended {
     // Only metrics have them.
     let own = totals.is_some();
     let mut correlator = Correlator::new(config);
-    let mounts = KnownMounts::new(mounts);
     correlator.set_mounts(mounts.all().to_vec(), mounts.host());
     let mut s = State {
         writer,
         correlator,
         decoder: Decoder::default(),
         pids: HashMap::new(),
+        lists: 0,
         rows: mounts.all().iter().cloned().map(|m| Row::Mount(Box::new(m))).collect(),
         mounts,
         users: HashMap::new(),
@@ -274,6 +279,7 @@ impl State {
     }
 
     fn batch(&mut self, batch: &Batch) {
+        self.mounts.begin_batch();
         for record in batch.records() {
             match self.decoder.decode(record) {
                 Ok(Record::Event(event)) => self.event(event),
@@ -349,15 +355,18 @@ impl State {
         }
     }
 
-    /// The correlator gets the mounts as of the file on one of them: it may still have to see files of those before.
+    /// Passes new mounts on when a file is on one of them, in order of time: files on those before may still wait there.
     fn look_for(&mut self, time: u64, mount: (i32, i64), pid: u32) {
         let NewMounts { new, replaced } = self.mounts.look_for(mount, pid);
         if new.is_empty() {
             return;
         }
         self.rows.extend(new.into_iter().map(|m| Row::Mount(Box::new(m))));
+        self.lists += 1;
         let (mounts, host) = (self.mounts.all().to_vec(), self.mounts.host());
-        self.correlator.push(Event::Mounted(Box::new(Mounted { time, mounts, host, replaced })));
+        let time = time.saturating_sub(EARLIER_NS);
+        let mounted = Mounted { time, number: self.lists, mounts, host, replaced };
+        self.correlator.push(Event::Mounted(Box::new(mounted)));
     }
 
     /// Applies rules, if something waits for findings and it is time to: a trigger that asks for a dataset.

@@ -54,7 +54,7 @@ impl Emulator {
 pub fn get(dir: &Path) -> Result<Emulator> {
     let system = Emulator { program: PROGRAM.into(), firmware: Vec::new() };
     let is_release = fs::read_to_string("/etc/os-release").is_ok_and(|text| text.lines().any(|line| line == RELEASE));
-    if system.version()? >= FAST || !is_release {
+    if !is_release || system.version()? >= FAST {
         return Ok(system);
     }
     let base = dir.join("qemu");
@@ -71,7 +71,7 @@ pub fn get(dir: &Path) -> Result<Emulator> {
     }
 }
 
-/// Unpacks the packages of the backports to `base`. Their lists are kept beside it: the system's sources stay as they are.
+/// Unpacks the packages of the backports to `base`. Their lists are beside it: the system's sources stay as they are.
 fn fetch(base: &Path) -> Result<()> {
     let download = base.with_file_name("download-qemu");
     for old in [base, &download] {
@@ -97,16 +97,18 @@ fn fetch(base: &Path) -> Result<()> {
     };
     apt(&["update"])?;
     apt(&[&["-t", SUITE, "download"], &PACKAGES[..]].concat())?;
+    let unpacked = download.join("unpacked");
     let mut count = 0;
     for file in fs::read_dir(download.join("packages")).context("cannot list what was fetched")? {
-        shell::run(
-            Command::new("dpkg-deb").arg("-x").arg(file.context("cannot list what was fetched")?.path()).arg(base),
-        )?;
+        let file = file.context("cannot list what was fetched")?.path();
+        shell::run(Command::new("dpkg-deb").arg("-x").args([&file, &unpacked]))?;
         count += 1;
     }
     if count != PACKAGES.len() {
         bail!("{SUITE} gave {count} packages of {}", PACKAGES.len());
     }
+    // Last, so that it is only there when it is complete.
+    fs::rename(&unpacked, base).with_context(|| format!("cannot rename {}", unpacked.display()))?;
     fs::remove_dir_all(&download).with_context(|| format!("cannot remove {}", download.display()))
 }
 

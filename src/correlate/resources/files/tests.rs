@@ -264,8 +264,10 @@ fn a_mount_with_the_number_of_one_that_is_gone_has_its_own_files() {
     files.set_mounts(vec![of("/c/first")], 1);
     let first = see(&mut files, 1, "first/x");
     let mounts = vec![of("/c/second")];
-    files.mounted(Mounted { time: 0, mounts, host: 1, replaced: HashSet::from([40]) });
+    files.mounted(Mounted { time: 0, number: 2, mounts, host: 1, replaced: HashSet::from([40]) });
     let second = see(&mut files, 2, "second/x");
+    // One that was read before, and comes later.
+    files.mounted(Mounted { time: 0, number: 1, mounts: Vec::new(), host: 1, replaced: HashSet::new() });
     let host = |files: &Files, id| files.get(id).unwrap().row.host_path.clone().unwrap();
     assert_eq!([first, second].map(|id| host(&files, id)), ["/c/first/x", "/c/second/x"]);
     // It was an inode of the first one, and is one of the second one now.

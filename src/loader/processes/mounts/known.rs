@@ -27,13 +27,22 @@ pub struct KnownMounts {
     sought: HashSet<Key>,
     /// The host's list, which wakes pollers when it changes.
     list: Option<File>,
+    /// Whether it was polled for this batch of events.
+    polled: bool,
 }
 
 impl KnownMounts {
-    pub fn new(all: Vec<Mount>) -> Self {
+    /// Those of the tracer's own namespace.
+    pub fn read() -> Self {
+        // Opened first: what changes while it is read is noticed.
+        let list = File::open("/proc/self/mountinfo").ok();
         let host = mounts::namespace(std::process::id()).unwrap_or(0);
+        Self { list, ..Self::of(mounts::of(std::process::id()), host) }
+    }
+
+    fn of(all: Vec<Mount>, host: i64) -> Self {
         let sought = all.iter().map(key).collect();
-        Self { all, host, sought, list: File::open("/proc/self/mountinfo").ok() }
+        Self { all, host, sought, list: None, polled: false }
     }
 
     pub fn all(&self) -> &[Mount] {
@@ -44,25 +53,32 @@ impl KnownMounts {
         self.host
     }
 
+    /// Events that were read from the rings come next: what they name was mounted before.
+    pub const fn begin_batch(&mut self) {
+        self.polled = false;
+    }
+
     /// Reads the mounts of process `pid` when it uses one that was made during the trace, or in another mount namespace.
     pub fn look_for(&mut self, mount: Key, pid: u32) -> NewMounts {
         if mount.0 == 0 {
             return NewMounts::default();
         }
-        // The kernel gives the number and the device of a mount that is gone to the next one: containers that run one after
+        // The kernel gives number and device of a mount that is gone to the next one: containers that run one after
         // the other have the same.
-        if self.has_changed() {
-            self.sought.clear();
+        let mut found = if !std::mem::replace(&mut self.polled, true) && self.has_changed() {
+            self.renew(&mounts::of(std::process::id()))
+        } else {
+            NewMounts::default()
+        };
+        if self.sought.insert(mount) {
+            let mut there = mounts::of(std::process::id());
+            // After chroot a process sees a part of the host's, by other paths.
+            if mounts::namespace(pid) != Some(self.host) {
+                there.extend(mounts::of(pid));
+            }
+            found.new.extend(self.add(mount, &there));
         }
-        if !self.sought.insert(mount) {
-            return NewMounts::default();
-        }
-        let mut there = mounts::of(pid);
-        // The host's view of it, if it has one.
-        if there.iter().all(|m| m.mount_ns != self.host) {
-            there.extend(mounts::of(std::process::id()));
-        }
-        self.take(mount, &there)
+        found
     }
 
     /// Whether something was mounted or unmounted since the last call: proc(5), `/proc/PID/mounts`.
@@ -72,13 +88,37 @@ impl KnownMounts {
         poll(&mut fds, PollTimeout::ZERO).is_ok_and(|n| n > 0)
     }
 
-    /// The mounts of some namespaces were read, to find this one.
-    fn take(&mut self, mount: Key, there: &[Mount]) -> NewMounts {
-        self.sought.extend(there.iter().map(key));
-        let namespaces: HashSet<i64> = there.iter().map(|m| m.mount_ns).collect();
+    /// The host's mounts are these now. One that is gone is forgotten when another one has its number or its device: until
+    /// then processes may use it, after `umount --lazy`.
+    fn renew(&mut self, there: &[Mount]) -> NewMounts {
+        let new: Vec<Mount> = there.iter().filter(|m| !self.all.contains(m)).cloned().collect();
         let is_there = |old: &Mount| there.iter().any(|m| is_same(m, old));
-        let is_gone = |old: &Mount| namespaces.contains(&old.mount_ns) && !is_there(old);
-        let mut new: Vec<Mount> = there.iter().filter(|m| !self.all.contains(m)).cloned().collect();
+        let is_of_host = |old: &Mount| old.mount_ns == self.host;
+        let has_new = |old: &Mount| new.iter().any(|m| m.dev == old.dev);
+        let stays: HashSet<i64> =
+            self.all.iter().filter(|old| is_of_host(old) && is_there(old)).map(|m| m.dev).collect();
+        let gone = self.all.iter().filter(|old| is_of_host(old) && !is_there(old) && has_new(old));
+        // The number of a disk is its own.
+        let replaced: HashSet<i64> =
+            gone.filter(|old| old.device.is_none() && !stays.contains(&old.dev)).map(|m| m.dev).collect();
+        self.all.retain(|old| {
+            let again = new.iter().any(|m| m.mount_id == old.mount_id);
+            let elsewhere = is_of_host(old) && !is_there(old) && has_new(old);
+            !again && !elsewhere && !replaced.contains(&old.dev)
+        });
+        let again: HashSet<i32> = new.iter().map(|m| m.mount_id).collect();
+        self.sought.retain(|(id, dev)| !again.contains(id) && !replaced.contains(dev));
+        self.sought.extend(new.iter().map(key));
+        self.all.extend(new.iter().cloned());
+        NewMounts { new, replaced }
+    }
+
+    /// Of mounts that are there, adds those that are not known, and one for `mount` if it is not among them.
+    fn add(&mut self, mount: Key, there: &[Mount]) -> Vec<Mount> {
+        // A made-up one gives way to what is known of it.
+        let real: HashSet<Key> = self.all.iter().filter(|m| m.mount_ns != 0).map(key).collect();
+        let mut new: Vec<Mount> = there.iter().filter(|m| !real.contains(&key(m))).cloned().collect();
+        self.all.retain(|old| new.iter().all(|m| m.mount_id != old.mount_id));
         let known = new.iter().chain(&self.all);
         if known.clone().all(|m| key(m) != mount) {
             // Its process has ended, or cannot reach it: only another mount of its file system can be looked at.
@@ -91,20 +131,9 @@ impl KnownMounts {
                 ..like
             }));
         }
-        // Of a file system that is mounted elsewhere, too, the device is its own still.
-        let stays: HashSet<i64> = self.all.iter().filter(|old| is_there(old)).map(|m| m.dev).collect();
-        let mut replaced = HashSet::new();
-        self.all.retain(|old| {
-            let again = new.iter().any(|m| m.mount_id == old.mount_id);
-            let other = (again && !is_there(old)) || (is_gone(old) && new.iter().any(|m| m.dev == old.dev));
-            // A made-up one gives way to what is known of it.
-            if other && old.mount_ns != 0 && !stays.contains(&old.dev) {
-                replaced.insert(old.dev);
-            }
-            !again && !other
-        });
+        self.sought.extend(new.iter().map(key));
         self.all.extend(new.iter().cloned());
-        NewMounts { new, replaced }
+        new
     }
 }
 
@@ -112,10 +141,11 @@ fn key(mount: &Mount) -> Key {
     (mount.mount_id, mount.dev)
 }
 
-/// The same mount, whatever its options are now.
+/// The same mount of the same file system, whatever its options are now.
 fn is_same(a: &Mount, b: &Mount) -> bool {
-    let of = |m: &Mount| (key(m), m.mount_ns);
-    of(a) == of(b) && [&a.path, &a.root, &a.fstype, &a.source] == [&b.path, &b.root, &b.fstype, &b.source]
+    (key(a), a.mount_ns) == (key(b), b.mount_ns)
+        && [&a.path, &a.root, &a.fstype, &a.source] == [&b.path, &b.root, &b.fstype, &b.source]
+        && (&a.lower, &a.upper) == (&b.lower, &b.upper)
 }
 
 #[cfg(test)]
@@ -150,10 +180,6 @@ mod tests {
         }
     }
 
-    fn known(all: &[Mount]) -> KnownMounts {
-        KnownMounts { host: HOST, list: None, ..KnownMounts::new(all.to_vec()) }
-    }
-
     fn paths(known: &KnownMounts) -> Vec<(i32, &str)> {
         known.all().iter().map(|m| (m.mount_id, m.path.as_str())).collect()
     }
@@ -161,47 +187,57 @@ mod tests {
     #[test]
     fn a_number_that_is_used_again_is_the_new_mount_s() {
         let (root, first) = (mount(1, 8, HOST, "/"), mount(2, 40, HOST, "/c/first"));
-        let mut known = known(&[root.clone(), first]);
+        let mut known = KnownMounts::of(vec![root.clone(), first], HOST);
+        // What the first container had inside.
+        assert_eq!(known.add((9, 40), &[mount(9, 40, OTHER, "/")]).len(), 1);
         let second = mount(2, 40, HOST, "/c/second");
-        let found = known.take((2, 40), &[root.clone(), second.clone()]);
+        let found = known.renew(&[root.clone(), second.clone()]);
         assert_eq!(found, NewMounts { new: vec![second], replaced: HashSet::from([40]) });
         assert_eq!(paths(&known), [(1, "/"), (2, "/c/second")]);
-        // And with another number on the same device.
-        let third = mount(3, 40, HOST, "/c/third");
-        let found = known.take((3, 40), &[root, third.clone()]);
+        assert!(!known.sought.contains(&(9, 40)), "that of the second one is looked for");
+        // And with another number on the same device; containers may differ in their layers only.
+        let third = Mount { upper: Some("/layers/3".to_owned()), ..mount(3, 40, HOST, "/c/second") };
+        let found = known.renew(&[root, third.clone()]);
         assert_eq!(found, NewMounts { new: vec![third], replaced: HashSet::from([40]) });
-        assert_eq!(paths(&known), [(1, "/"), (3, "/c/third")]);
+        assert_eq!(paths(&known), [(1, "/"), (3, "/c/second")]);
     }
 
     #[test]
     fn what_is_still_mounted_stays() {
         let (root, inside) = (mount(1, 8, HOST, "/"), mount(7, 40, OTHER, "/"));
-        let mut known = known(&[root.clone(), inside]);
-        // A file system is mounted once more, and another one with other options.
+        let mut known = KnownMounts::of(vec![root.clone(), inside], HOST);
+        // A file system is mounted once more, and its first mount has other options.
         let again = mount(5, 8, HOST, "/again");
         let read_only = Mount { options: "ro".to_owned(), ..root };
-        let found = known.take((5, 8), &[read_only.clone(), again.clone()]);
-        assert_eq!(found, NewMounts { new: vec![read_only, again], replaced: HashSet::new() });
-        // Another namespace was not looked at.
+        let found = known.renew(&[read_only.clone(), again.clone()]);
+        assert_eq!(found, NewMounts { new: vec![read_only.clone(), again], replaced: HashSet::new() });
         assert_eq!(paths(&known), [(7, "/"), (1, "/"), (5, "/again")]);
-        // A file of the first file system is mounted in one container, and then in another one.
-        let root = known.all()[1].clone();
-        let first = mount(8, 8, OTHER, "/etc/hosts");
-        assert_eq!(known.take((8, 8), &[root.clone(), first]).replaced, HashSet::new());
-        let second = mount(8, 8, OTHER, "/etc/resolv.conf");
-        let found = known.take((8, 8), &[root, second.clone()]);
-        assert_eq!(found, NewMounts { new: vec![second], replaced: HashSet::new() });
+        // After `umount --lazy` processes use it on.
+        assert_eq!(known.renew(std::slice::from_ref(&read_only)), NewMounts::default());
+        assert_eq!(paths(&known), [(7, "/"), (1, "/"), (5, "/again")]);
+        // Another one has its number, on the device of one that is still there.
+        let third = mount(5, 8, HOST, "/third");
+        let found = known.renew(&[read_only, third.clone()]);
+        assert_eq!(found, NewMounts { new: vec![third], replaced: HashSet::new() });
+        assert_eq!(paths(&known), [(7, "/"), (1, "/"), (5, "/third")]);
+    }
+
+    #[test]
+    fn a_disk_is_itself_wherever_it_is_mounted() {
+        let on = |path| Mount { device: Some("/dev/sdb1".to_owned()), ..mount(4, 17, HOST, path) };
+        let mut known = KnownMounts::of(vec![on("/a")], HOST);
+        assert_eq!(known.renew(&[on("/b")]), NewMounts { new: vec![on("/b")], replaced: HashSet::new() });
+        assert_eq!(paths(&known), [(4, "/b")]);
     }
 
     #[test]
     fn of_one_that_cannot_be_found_another_of_its_file_system_is_described() {
         let root = mount(1, 8, HOST, "/");
-        let mut known = known(std::slice::from_ref(&root));
-        let found = known.take((9, 8), std::slice::from_ref(&root));
-        assert_eq!(found.new.iter().map(|m| (m.mount_id, m.mount_ns, m.dev)).collect::<Vec<_>>(), [(9, 0, 8)]);
+        let mut known = KnownMounts::of(vec![root.clone()], HOST);
+        let found = known.add((9, 8), std::slice::from_ref(&root));
+        assert_eq!(found.iter().map(|m| (m.mount_id, m.mount_ns, m.dev)).collect::<Vec<_>>(), [(9, 0, 8)]);
         let real = mount(9, 8, OTHER, "/data");
-        let found = known.take((9, 8), &[root, real.clone()]);
-        assert_eq!(found, NewMounts { new: vec![real], replaced: HashSet::new() });
+        assert_eq!(known.add((9, 8), &[root, real.clone()]), [real]);
         assert_eq!(paths(&known), [(1, "/"), (9, "/data")]);
     }
 }
