@@ -401,7 +401,7 @@ pub enum Event {
     /// How long the calls right inside the call `seq` of `thread` took, in ns, when they are not sent themselves; sent just
     /// before the call itself.
     Inner { time: u64, thread: u32, seq: u32, inner: u64 },
-    /// Mounts were made; sent just before the file that is on one of them.
+    /// Mounts were made; sent before files that may be on one of them.
     Mounted(Box<Mounted>),
     /// A file was opened (or first seen), by this process.
     File { time: u64, key: FileKey, pid: u32, seen: Sighting },

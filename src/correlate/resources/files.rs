@@ -29,7 +29,7 @@ struct FileState {
     mount: i32,
     /// The device that mounts of its file system have.
     fs_dev: u32,
-    /// Its file system is gone: what is known of where it lies stays, unless it is seen again.
+    /// Its file system is gone: what is known of where it lies stays.
     settled: bool,
     /// Paths not written yet: a file that no span uses is never written.
     paths: Vec<FilePath>,
@@ -55,6 +55,13 @@ const ROUND: u64 = 16_384;
 impl FileState {
     fn is_at(&self, (root, path): Rooted) -> bool {
         self.root == root && self.path.as_deref() == Some(path)
+    }
+
+    /// It has another name now. Where it was on a file system that is gone is the last that is known.
+    fn leaves_host_path(&mut self) {
+        if !self.settled {
+            self.row.host_path = None;
+        }
     }
 
     fn names(&self) -> impl Iterator<Item = &String> {
@@ -130,10 +137,12 @@ impl Files {
 
     /// Mounts were made, some perhaps with the devices of file systems that are gone.
     pub fn mounted(&mut self, Mounted { number, mounts, host, replaced, .. }: Mounted) {
-        for state in self.all.values_mut().filter(|state| replaced.contains(&state.fs_dev.into())) {
-            state.settled = true;
+        if !replaced.is_empty() {
+            for state in self.all.values_mut().filter(|state| replaced.contains(&state.fs_dev.into())) {
+                state.settled = true;
+            }
         }
-        // Each list has all of those before.
+        // Each was read after those before.
         if number > self.list {
             self.list = number;
             self.set_mounts(mounts, host);
@@ -221,6 +230,10 @@ impl Files {
     /// The kernel side reports a file.
     pub fn seen(&mut self, t_ns: i64, key: FileKey, seen: &Sighting) -> i32 {
         let mut id = self.intern(key);
+        if self.get(id).is_some_and(|state| state.settled) {
+            // Files of one image have the same numbers in each container.
+            id = self.add(key);
+        }
         if key.generation == 0 && seen.links > 0 && self.get(id).is_some_and(|state| state.row.unlinked) {
             // The inode is used again; only the unlink shows it.
             id = self.add(key);
@@ -235,7 +248,7 @@ impl Files {
         let reported = self.reported;
         let Some(state) = self.state(id) else { return id };
         (state.reported, state.last) = (true, reported);
-        (state.mount, state.settled) = (seen.mount, false);
+        state.mount = seen.mount;
         if seen.fs_dev != 0 {
             state.fs_dev = seen.fs_dev;
         }

@@ -39,11 +39,11 @@ pub const MANY: usize = 32_768;
 
 /// So many processes are remembered to the end of a dataset: what they wrote may reach a device long after they have ended.
 const PROCESSES: usize = 16_384;
-/// So many figures of the node are remembered: devices and interfaces that are gone do not change any more, and nothing says
-/// that they are gone.
+/// So many figures of the node are remembered: those of interfaces that are gone do not change any more, and no row says that
+/// they are gone.
 const FIGURES: usize = 8192;
-/// What figures are of that comes and goes; others are written once, and hold for ever.
-const PLUGGED: [&str; 2] = ["node_network_", "node_device_"];
+/// Those of interfaces, which come and go by the thousands. Others may be written once for the whole run.
+const NETWORK: &str = "node_network_";
 
 /// A row that is retained, for the datasets after the one that it was written to.
 struct RetainedRow<T> {
@@ -242,15 +242,15 @@ impl Described {
         }
     }
 
-    /// Of figures of interfaces and devices, forgets the half that did not change for longest.
+    /// Of figures of interfaces, forgets the half that did not change for longest.
     fn forget_figures(&mut self) {
-        let may_go = |metric: &Metric| PLUGGED.iter().any(|name| metric.name.starts_with(name));
+        let may_go = |metric: &Metric| metric.name.starts_with(NETWORK);
         let mut times: Vec<i64> =
             self.node.values().filter(|metric| may_go(metric)).map(|metric| metric.t_ns).collect();
         let half = times.len() / 2;
         let Some((_, middle, _)) = (half > 0).then(|| times.select_nth_unstable(half)) else { return };
-        let oldest = *middle;
-        self.node.retain(|_, metric| metric.t_ns >= oldest || !may_go(metric));
+        let middle = *middle;
+        self.node.retain(|_, metric| metric.t_ns > middle || !may_go(metric));
     }
 
     /// Adds what describes the entities that the rows from this one on refer to, and those that these refer to.

