@@ -41,7 +41,8 @@ fn executable(output: &str) -> Option<String> {
 
 /// Compares the datasets in a directory with SQL: what differs is the error.
 pub fn compare(program: &str, dir: &Path) -> Result<()> {
-    let mut command = shell::idle(program);
+    // One is compared at a time: those that are left when all tests have ended keep one core waiting.
+    let mut command = shell::low(program);
     command.args(["--exact", TEST, "--ignored"]).env("IOTRACE_TEST_KEPT", dir);
     let out = command.output().with_context(|| format!("cannot start {program}"))?;
     let text = String::from_utf8_lossy(&out.stdout);

@@ -32,6 +32,13 @@ pub fn idle(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
+/// A command that comes after what tests do, and before what [`idle`] runs.
+pub fn low(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("nice");
+    command.args(["-n", "19"]).arg(program);
+    command
+}
+
 /// Where a program is, as a shell would find it.
 pub fn which(program: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?).map(|dir| dir.join(program)).find(|file| is_program(file))
