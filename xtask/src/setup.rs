@@ -39,7 +39,7 @@ pub enum Needs {
     Build,
     /// The demo and the tests as well
     Test,
-    /// The virtual machines as well: packages, kernels, QEMU
+    /// The virtual machines as well, and their kernels
     Vm,
 }
 

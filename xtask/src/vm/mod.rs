@@ -1,7 +1,6 @@
 //! `cargo xtask vm`: live tests on Debian's kernels, in QEMU.
 
 pub mod doc;
-mod emulator;
 mod image;
 mod kernels;
 mod qemu;
@@ -16,7 +15,6 @@ use std::time::{Duration, Instant};
 
 use crate::setup::{self, Package, Sign, package};
 use crate::{Tree, kept, programs, shell, venv};
-use emulator::Emulator;
 use kernels::Kernel;
 pub use kernels::VERSIONS as KERNELS;
 use qemu::End;
@@ -44,15 +42,15 @@ pub fn run(tree: &Tree, which: &str) -> Result<()> {
     if !shell::is_root() {
         bail!("the virtual machines see this one's files as root; run: sudo -E env PATH=\"$PATH\" cargo xtask vm");
     }
-    let Machines { dir, kernels, emulator } = prepare(tree, &versions)?;
+    let Machines { dir, kernels } = prepare(tree, &versions)?;
     venv::make(tree)?;
     let built = build()?;
     for name in programs::names() {
         programs::compile(&tree.root, &tree.target, name).map_err(|e| anyhow!(e))?;
     }
     let outcomes: Vec<Result<Outcome>> = thread::scope(|scope| {
-        let (dir, emulator, built) = (&dir, &emulator, &built);
-        let start = |kernel| scope.spawn(move || one(tree, dir, emulator, kernel, built));
+        let (dir, built) = (&dir, &built);
+        let start = |kernel| scope.spawn(move || one(tree, dir, kernel, built));
         let machines: Vec<_> = kernels.iter().map(start).collect();
         let panicked = || Err(anyhow!("a thread of xtask panicked"));
         machines.into_iter().map(|m| m.join().unwrap_or_else(|_| panicked())).collect()
@@ -75,7 +73,6 @@ pub struct Machines {
     /// Where what is made for them is.
     dir: PathBuf,
     kernels: Vec<Kernel>,
-    emulator: Emulator,
 }
 
 /// Installs and fetches what the machines need.
@@ -85,8 +82,7 @@ pub fn prepare(tree: &Tree, versions: &[&'static str]) -> Result<Machines> {
     let dir = tree.target.join("vm");
     fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
     let kernels = versions.iter().map(|v| kernels::get(v, &dir)).collect::<Result<_>>()?;
-    let emulator = emulator::get(&dir)?;
-    Ok(Machines { dir, kernels, emulator })
+    Ok(Machines { dir, kernels })
 }
 
 /// Prints what came of a kernel and writes its section of docs/kernels.md; returns what went wrong.
@@ -156,7 +152,7 @@ impl Ran {
 }
 
 /// Runs the suite on one kernel.
-fn one(tree: &Tree, dir: &Path, emulator: &Emulator, kernel: &Kernel, built: &[Built]) -> Result<Outcome> {
+fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built]) -> Result<Outcome> {
     let initramfs = image::make(kernel)?;
     let job = dir.join(format!("job-{}", kernel.version));
     if job.exists() {
@@ -170,7 +166,7 @@ fn one(tree: &Tree, dir: &Path, emulator: &Emulator, kernel: &Kernel, built: &[B
     let console = dir.join(format!("{}.console", kernel.version));
     let mut watch = Watch { version: kernel.version, job: &job, start: Instant::now(), began: Instant::now() };
     let mut outcome = Outcome::default();
-    outcome.end = qemu::run(emulator, kernel, &initramfs, &job, &console, |line| watch.line(line, &mut outcome))?;
+    outcome.end = qemu::run(kernel, &initramfs, &job, &console, |line| watch.line(line, &mut outcome))?;
     if outcome.done {
         let tests = &built.first().context("no tests")?.path;
         let comparison = kept::compare(tests, &job.join(suite::KEPT));
