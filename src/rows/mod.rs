@@ -273,7 +273,7 @@ pub struct Thread {
 }
 
 /// A mount that a traced file lies on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mount {
     pub mount_id: i32,
     /// The mount namespace it was seen in, by inode.

@@ -134,6 +134,8 @@ pub struct Described {
     meta: BTreeMap<String, String>,
     /// Figures of the node: they are written when they change.
     node: BTreeMap<(&'static str, Option<String>), Metric>,
+    /// How many of them there are when some are forgotten next: those of a thousand disks all stay.
+    figures: usize,
     /// Totals now, and when the dataset began.
     totals: HashMap<(&'static str, Option<String>), (f64, f64)>,
 }
@@ -234,7 +236,7 @@ impl Described {
             }
             Row::Metric(r) if is_of_node(r) => {
                 drop(self.node.insert((r.name, r.label.clone()), r.clone()));
-                if self.node.len() > FIGURES {
+                if self.node.len() > self.figures.max(FIGURES) {
                     self.forget_figures();
                 }
             }
@@ -248,9 +250,12 @@ impl Described {
         let mut times: Vec<i64> =
             self.node.values().filter(|metric| may_go(metric)).map(|metric| metric.t_ns).collect();
         let half = times.len() / 2;
-        let Some((_, middle, _)) = (half > 0).then(|| times.select_nth_unstable(half)) else { return };
-        let middle = *middle;
-        self.node.retain(|_, metric| metric.t_ns > middle || !may_go(metric));
+        if half > 0 {
+            let (_, middle, _) = times.select_nth_unstable(half);
+            let middle = *middle;
+            self.node.retain(|_, metric| metric.t_ns > middle || !may_go(metric));
+        }
+        self.figures = self.node.len() + FIGURES / 2;
     }
 
     /// Adds what describes the entities that the rows from this one on refer to, and those that these refer to.

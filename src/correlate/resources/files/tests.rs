@@ -173,20 +173,8 @@ fn mount(mount_id: i32, mount_ns: i64, dev: i64, [root, path]: [&str; 2]) -> Mou
         root: root.into(),
         fstype: format!("fs{mount_id}"),
         scope: "local",
-        source: String::new(),
-        server: None,
-        options: String::new(),
-        super_options: String::new(),
-        lower: None,
-        upper: None,
         dev,
-        device: None,
-        disk: None,
-        model: None,
-        block_size: None,
-        opt_io_size: None,
-        rotational: None,
-        scheduler: None,
+        ..Mount::default()
     }
 }
 

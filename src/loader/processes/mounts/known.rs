@@ -164,19 +164,8 @@ mod tests {
             fstype: "overlay".to_owned(),
             scope: "local",
             source: "overlay".to_owned(),
-            server: None,
-            options: "rw".to_owned(),
-            super_options: String::new(),
-            lower: None,
-            upper: None,
             dev,
-            device: None,
-            disk: None,
-            model: None,
-            block_size: None,
-            opt_io_size: None,
-            rotational: None,
-            scheduler: None,
+            ..Mount::default()
         }
     }
 
