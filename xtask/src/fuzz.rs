@@ -14,6 +14,8 @@ use crate::{Tree, setup, shell};
 /// The targets, which tests leave out: nothing of them runs there.
 pub const PACKAGE: &str = "iotrace-bpf-fuzz";
 /// Where the targets are, and with each one's name: the inputs to begin with, and those that failed.
+/// Names a program that cargo runs instead of rustc for crates of the workspace.
+const WRAPPER: &str = "RUSTC_WORKSPACE_WRAPPER";
 const TARGETS: &str = "fuzz/fuzz_targets";
 const CORPUS: &str = "fuzz/corpus";
 const ARTIFACTS: &str = "fuzz/artifacts";
@@ -38,7 +40,8 @@ pub fn run(tree: &Tree, seconds: u32, target: Option<&str>) -> Result<()> {
     // To optimise the project's crates takes four minutes, which a short run does not win back.
     let level = if seconds < LONG { "0" } else { "1" };
     build.env("CARGO_PROFILE_DEV_OPT_LEVEL", level);
-    shell::run(build.env("RUSTC_WORKSPACE_WRAPPER", tree.root.join("fuzz/instrumented")))?;
+    let wrapper = std::env::var_os(WRAPPER).unwrap_or_default();
+    shell::run(build.env(WRAPPER, tree.root.join("fuzz/instrumented")).env("FUZZ_RUSTC", wrapper))?;
     let mut failed = Vec::new();
     println!("\n{}", Figures::HEADER);
     for names in chosen.chunks(thread::available_parallelism().map_or(1, usize::from)) {

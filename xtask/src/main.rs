@@ -97,7 +97,11 @@ enum Task {
     /// Build a static tracer, and packages of it: .tar.gz, .deb, .rpm
     Dist(dist::Wish),
     /// Check formats of Rust, C and Python, directions of imports, documents, clippy, rustdoc; any warning is a failure
-    Lint,
+    Lint {
+        /// Only what needs no compiler: `.ci/run` has clippy and rustdoc look at what is built for the tests
+        #[arg(long)]
+        text: bool,
+    },
     /// Make `bpf/vmlinux/x86_64/vmlinux.h` anew from the running kernel's types
     Vmlinux,
     /// Make `bpf/skeleton` anew, after a change of what the programs declare: maps, programs, types
@@ -150,7 +154,7 @@ fn run(task: Task) -> Result<()> {
         Task::Cases(wish) => cases::run(&tree, &wish),
         Task::Whatif(wish) => cases::whatif::run(&tree, &wish),
         Task::Dist(wish) => dist::run(&tree, &wish),
-        Task::Lint => lint::run(&tree),
+        Task::Lint { text } => lint::run(&tree, text),
         Task::Vmlinux => vmlinux::run(&tree.root),
         Task::Skeleton => shell::run(
             Command::new("cargo").args(["build", "--package", "iotrace-bpf-objects"]).env(RENEW_SKELETON, "1"),

@@ -40,13 +40,15 @@ pub fn run(kernel: &Kernel, initramfs: &Path, job: &Path, console: &Path, mut li
     let _root = Server::start(&root, Path::new("/"), true)?;
     let _out = Server::start(&out, job, false)?;
 
-    // Version 7.2, of Debian 12. With 10.0 (of its backports), which is faster, programs of the guest die of segmentation
-    // faults after a minute of tests, on both kernels: `mount`, `mountpoint`, the tracer.
+    // Version 7.2, of Debian 12. With 10.0 (of its backports) programs of the guest die of segmentation faults after a minute
+    // of tests, on both kernels: `mount`, `mountpoint`, the tracer. With four levels of page tables it is not faster.
     let mut command = Command::new("qemu-system-x86_64");
     // Several threads would run code that another one is just patching: guests die of a breakpoint that is gone already.
     // With erms and fsrm kernels clear and copy pages by instructions that are emulated byte by byte: together with what is
-    // not cleared at all (init_on_alloc, huge pages) a fifth of a trace's time.
-    let machine = ["-M", "q35", "-accel", "tcg,thread=single,tb-size=512", "-cpu", "max,-erms,-fsrm", "-smp", "2"];
+    // not cleared at all (init_on_alloc, huge pages) a fifth of a trace's time. Page tables of four levels rather than five
+    // (la57) are a tenth.
+    let machine =
+        ["-M", "q35", "-accel", "tcg,thread=single,tb-size=512", "-cpu", "max,-erms,-fsrm,-la57", "-smp", "2"];
     command.args(machine).args(["-m", MEMORY]);
     command.args([
         "-object",
