@@ -46,7 +46,7 @@ pub fn run(kernel: &Kernel, initramfs: &Path, job: &Path, console: &Path, mut li
     // Several threads would run code that another one is just patching: guests die of a breakpoint that is gone already.
     // With erms and fsrm kernels clear and copy pages by instructions that are emulated byte by byte: together with what is
     // not cleared at all (init_on_alloc, huge pages) a fifth of a trace's time. Page tables of four levels rather than five
-    // (la57) are a tenth.
+    // (la57) are some twentieth.
     let machine =
         ["-M", "q35", "-accel", "tcg,thread=single,tb-size=512", "-cpu", "max,-erms,-fsrm,-la57", "-smp", "2"];
     command.args(machine).args(["-m", MEMORY]);
