@@ -13,9 +13,9 @@ use crate::{Tree, setup, shell};
 
 /// The targets, which tests leave out: nothing of them runs there.
 pub const PACKAGE: &str = "iotrace-bpf-fuzz";
-/// Where the targets are, and with each one's name: the inputs to begin with, and those that failed.
 /// Names a program that cargo runs instead of rustc for crates of the workspace.
 const WRAPPER: &str = "RUSTC_WORKSPACE_WRAPPER";
+/// Where the targets are, and with each one's name: the inputs to begin with, and those that failed.
 const TARGETS: &str = "fuzz/fuzz_targets";
 const CORPUS: &str = "fuzz/corpus";
 const ARTIFACTS: &str = "fuzz/artifacts";

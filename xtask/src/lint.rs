@@ -97,4 +97,43 @@ mod tests {
         );
         assert!(!files.iter().any(|f| f.ends_with("vmlinux.h")), "{files:?}");
     }
+
+    /// What a wrapper of rustc prints of a source with a lint of clippy and a link to nothing, and whether it compiled it.
+    fn wrapped(wrapper: &str, path: &str, args: &[&str]) -> (String, bool) {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let dir = std::env::temp_dir().join(format!("xtask-lint-{}", std::process::id()));
+        let source = dir.join(path);
+        fs::create_dir_all(source.parent().unwrap()).unwrap();
+        let text = "/// See [`Nothing`].\npub fn one(all: &Vec<u8>) -> usize {\n    all.len()\n}\nfn main() {}\n";
+        fs::write(&source, text).unwrap();
+        let mut command = Command::new(root.join(wrapper));
+        command.args(["rustc", "--edition=2024"]).args(args).args([path, "-Dwarnings", "-Adead_code"]);
+        command.args(["--emit=metadata", "--out-dir", "out"]);
+        let out = command.env("FUZZ_RUSTC", root.join(".ci/rustc")).current_dir(dir).output().unwrap();
+        (String::from_utf8_lossy(&out.stderr).into_owned(), out.status.success())
+    }
+
+    #[test]
+    fn what_is_built_in_ci_is_linted_and_its_documents_are_checked() {
+        const LINT: &str = "writing `&Vec` instead of `&[_]`";
+        const LINK: &str = "unresolved link to `Nothing`";
+        let cases: [(&str, &str, &[&str], [bool; 2]); 6] = [
+            (".ci/rustc", "src/lib.rs", &["--crate-name", "iotrace_bpf", "--crate-type", "lib"], [false, true]),
+            (".ci/rustc", "src/lib.rs", &["--crate-name", "iotrace_bpf", "--test"], [true, false]),
+            (".ci/rustc", "main.rs", &["--crate-name", "iotrace_bpf", "--crate-type", "bin"], [true, true]),
+            (".ci/rustc", "build.rs", &["--crate-name", "build_script_build"], [true, false]),
+            ("fuzz/instrumented", "fuzz/fuzz_targets/elf.rs", &["--crate-name", "elf"], [true, false]),
+            (
+                "fuzz/instrumented",
+                "src/lib.rs",
+                &["--crate-name", "iotrace_bpf", "--crate-type", "lib"],
+                [false, false],
+            ),
+        ];
+        for (wrapper, path, args, [lint, link]) in cases {
+            let (text, compiled) = wrapped(wrapper, path, args);
+            assert_eq!([text.contains(LINT), text.contains(LINK)], [lint, link], "{wrapper} {args:?}: {text}");
+            assert_eq!(compiled, !lint && !link, "{wrapper} {args:?}: {text}");
+        }
+    }
 }
