@@ -109,7 +109,8 @@ mod tests {
         let mut command = Command::new(root.join(wrapper));
         command.args(["rustc", "--edition=2024"]).args(args).args([path, "-Dwarnings", "-Adead_code"]);
         command.args(["--emit=metadata", "--out-dir", "out"]);
-        let out = command.env("FUZZ_RUSTC", root.join(".ci/rustc")).current_dir(dir).output().unwrap();
+        let out = command.env("FUZZ_RUSTC", root.join(".ci/rustc")).current_dir(&dir).output().unwrap();
+        fs::remove_dir_all(dir).unwrap();
         (String::from_utf8_lossy(&out.stderr).into_owned(), out.status.success())
     }
 
