@@ -16,7 +16,8 @@ pub struct Estimate {
     /// Of the catalog.
     pub row: u16,
     pub calls: u64,
-    /// Standard error of `calls`: as large as `calls` with a single sample, or none on the stream.
+    /// Standard error of `calls`: as large as `calls` with a single sample. With none on the stream, the calls that all of its
+    /// bytes would need.
     pub error: u64,
     /// Exact.
     pub bytes: u64,
@@ -46,6 +47,8 @@ impl Estimate {
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     row: u16,
+    /// The last one in which it was recorded.
+    window: u32,
     calls: u64,
     bytes: u64,
     /// Sum of squares of their bytes.
@@ -68,20 +71,16 @@ impl Sample {
     }
 }
 
-/// What functions moved how much, of those that read or of those that write: since the last window began.
+/// What functions moved how much, of those that read or of those that write: each in the last window in which it was recorded.
 #[derive(Debug, Clone, Default)]
 struct Mix {
-    window: u32,
     samples: Vec<Sample>,
 }
 
 impl Mix {
-    fn add(&mut self, window: u32, new: Sample) {
-        if self.window != window {
-            self.window = window;
-            self.samples.clear();
-        }
+    fn add(&mut self, new: Sample) {
         match self.samples.iter_mut().find(|sample| sample.row == new.row) {
+            Some(sample) if sample.window != new.window => *sample = new,
             Some(sample) => {
                 sample.calls = sample.calls.saturating_add(new.calls);
                 sample.bytes = sample.bytes.saturating_add(new.bytes);
@@ -91,11 +90,14 @@ impl Mix {
         }
     }
 
-    /// How these bytes are spread over the functions; `own`: the calls were on the same stream, otherwise they could all be
-    /// of one of them. Nothing, when none of them was seen to move any.
+    /// How these bytes are spread over the functions of the last window. `own`: the calls were on the same stream, otherwise
+    /// they could all be of one of them, or of a function that was recorded in an earlier window only: of that, no call is
+    /// likely, but many are possible. Nothing, when none of them was seen to move any.
     fn spread(&self, bytes: u64, own: bool, demoted: &[u16]) -> Vec<Estimate> {
-        let samples: Vec<&Sample> =
-            self.samples.iter().filter(|s| demoted.contains(&s.row) && s.bytes > 0 && s.calls > 0).collect();
+        let known = self.samples.iter().filter(|s| demoted.contains(&s.row) && s.bytes > 0 && s.calls > 0);
+        let last = self.samples.iter().map(|s| s.window).max();
+        let (samples, earlier): (Vec<&Sample>, Vec<&Sample>) = known.partition(|s| Some(s.window) == last);
+        let most = |sample: &Sample| (bytes as f64 / sample.mean()).max(1.0);
         let all = samples.iter().fold(0_u64, |sum, s| sum.saturating_add(s.bytes));
         let mut left = bytes;
         let mut estimates = Vec::with_capacity(samples.len());
@@ -108,7 +110,7 @@ impl Mix {
             }
             // It took one at least.
             let calls = (part as f64 / sample.mean()).round().max(1.0);
-            let error = if own { calls * sample.error() } else { (bytes as f64 / sample.mean()).max(1.0) };
+            let error = if own { calls * sample.error() } else { most(sample) };
             estimates.push(Estimate {
                 row: sample.row,
                 calls: calls as u64,
@@ -116,6 +118,11 @@ impl Mix {
                 bytes: part,
                 alike: sample.calls > 1 && sample.error() < 1e-9,
             });
+        }
+        if !own && !estimates.is_empty() {
+            let none =
+                |s: &&Sample| Estimate { row: s.row, calls: 0, error: most(s).round() as u64, bytes: 0, alike: false };
+            estimates.extend(earlier.iter().map(none));
         }
         estimates
     }
@@ -205,7 +212,8 @@ impl Demoted {
         let square = |value: f64, n: u64| value * value * n as f64;
         let squares =
             f.sizes.iter().map(|(value, n)| square(*value as f64, *n)).sum::<f64>() + square(mean, f.other_sizes);
-        self.all[usize::from(writes)].add(self.window, Sample { row, calls: f.calls, bytes: f.bytes, squares });
+        let window = self.window;
+        self.all[usize::from(writes)].add(Sample { row, window, calls: f.calls, bytes: f.bytes, squares });
     }
 
     /// Bytes that unrecorded calls moved on the stream before this call; `of`: their owner.
@@ -248,9 +256,10 @@ impl Demoted {
         };
         if let (true, true, Some(bytes), Some(stream)) = (moves, on.row.brief, bytes, self.streams.get_mut(&key)) {
             let side = usize::from(on.row.kind == Kind::Write);
-            let sample = Sample { row: on.number, calls: 1, bytes, squares: bytes as f64 * bytes as f64 };
-            stream.mixes[side].add(self.window, sample);
-            self.all[side].add(self.window, sample);
+            let squares = bytes as f64 * bytes as f64;
+            let sample = Sample { row: on.number, window: self.window, calls: 1, bytes, squares };
+            stream.mixes[side].add(sample);
+            self.all[side].add(sample);
         }
         if on.row.role() == Role::Close {
             self.streams.remove(&key);
@@ -402,6 +411,25 @@ mod tests {
         let mut seen = estimates(run);
         seen.sort_unstable();
         assert_eq!(seen, [("fgetc", 9, Some(90), 9), ("fread", 9, Some(10), 81)]);
+    }
+
+    #[test]
+    fn a_function_that_the_last_window_lacks_may_have_been_called_on_a_stream_without_any_recorded_call() {
+        let mut run = Run::new();
+        byte(&mut run, "fputc", 0, 10, 0);
+        demote(&mut run, 20, "fputc");
+        demote(&mut run, 20, "fwrite");
+        run.push(Event::Sampled { time: 30 });
+        run.call("fwrite", Call { len: Some(10), got: Some(10), off: Some(1), ..on(1, 40) });
+        run.call("fwrite", Call { len: Some(10), got: Some(10), off: Some(11), ..on(2, 50) });
+        let other = |seq, start, at| Call { handle: Some(0x2000), len: Some(at), ..call(0, seq, 0, start, start + 1) };
+        run.call("_IO_file_overflow", other(3, 60, 0));
+        run.call("fclose", other(4, 70, 50));
+        // On its own stream it was not: there its calls were all recorded.
+        run.call("fclose", Call { len: Some(41), ..on(5, 80) });
+        let mut seen = estimates(run);
+        seen.sort_unstable();
+        assert_eq!(seen, [("fputc", 0, Some(50), 0), ("fwrite", 7, Some(5), 70)]);
     }
 
     #[test]
