@@ -75,7 +75,6 @@ struct iot_config {
 	u8 scope;      /* enum iot_scope */
 	u8 aggregate;  /* calls and requests are summed up, and not sent one by one */
 	u8 detail;     /* enum iot_detail_flag: which calls are recorded although they are summed up */
-	u32 every;     /* ns: a function whose calls come more often in a thread is demoted; 0: none is */
 	u64 group;     /* IOT_ALL_OF_GROUP: its number */
 	u32 pid_level; /* of our PID namespace; 0: the node's own */
 	u32 pid_ns;    /* its inode */

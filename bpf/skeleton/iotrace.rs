@@ -3284,12 +3284,24 @@ pub sockets: u8,
 pub scope: u8,
 pub aggregate: u8,
 pub detail: u8,
-pub every: u32,
+pub __pad_20: [u8; 4],
 pub group: u64,
 pub pid_level: u32,
 pub pid_ns: u32,
 pub room: u32,
 pub room_less: u32,
+}
+#[derive(Debug, Default, Copy, Clone)]
+#[repr(C)]
+pub struct iot_fixed {
+pub entry: u32,
+pub leave: u32,
+pub inside: u32,
+pub sys_enter: u32,
+pub sys_leave: u32,
+pub sys_inside: u32,
+pub probe: u32,
+pub every: u32,
 }
 #[derive(Debug, Default, Copy, Clone)]
 #[repr(C)]
@@ -3302,16 +3314,6 @@ pub end_bio_bh_io_sync: u64,
 pub journal_end_buffer_io_sync: u64,
 pub xlog_bio_end_io: u64,
 pub bio_chain_endio: u64,
-}
-#[derive(Debug, Default, Copy, Clone)]
-#[repr(C)]
-pub struct iot_fixed {
-pub entry: u32,
-pub leave: u32,
-pub inside: u32,
-pub sys_enter: u32,
-pub sys_leave: u32,
-pub sys_inside: u32,
 }
 #[derive(Debug, Default, Copy, Clone)]
 #[repr(C)]
@@ -4146,14 +4148,14 @@ pub iot_next_request: u64,
 #[derive(Debug, Copy, Clone)]
 #[repr(C)]
 pub struct bss {
+pub iot_fixed: iot_fixed,
 pub iot_window: u32,
 pub iot_paused: u32,
 pub iot_looking: u64,
 pub iot_window_most: u32,
-__pad_20: [u8; 4],
+__pad_52: [u8; 4],
 pub iot_symbols: iot_symbols,
 pub iot_slow_age: u64,
-pub iot_fixed: iot_fixed,
 pub iot_hooked: iot_hooked,
 pub iot_recalled: u32,
 pub iot_demoting: u32,

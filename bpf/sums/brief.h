@@ -5,7 +5,6 @@
 
 #define IOT_BRIEF_CALLS 4096
 #define IOT_BRIEF_SAME	256  /* so many of them are of the one that is looked at */
-#define IOT_BRIEF_NS	1500 /* as its probe measures a call that does next to nothing it takes 0.3 to 0.7 us */
 
 #define IOT_CHAT_CALLS	1024
 #define IOT_CHAT_NS	10000000 /* in which at least that many were made: a burst is none */
@@ -39,7 +38,7 @@ __noinline int iot_chats(struct iot_task *t, u32 spec)
 	struct iot_chat *c;
 	u64 now, elapsed;
 
-	if (!iot_cfg.every || !t)
+	if (!iot_fixed.every || !t)
 		return 0;
 	c = &t->chat;
 	if (c->window != iot_window) {
@@ -62,7 +61,7 @@ __noinline int iot_chats(struct iot_task *t, u32 spec)
 	elapsed = now - c->since;
 	if (elapsed < IOT_CHAT_NS)
 		return 0;
-	if (c->calls * (u64)iot_cfg.every > elapsed)
+	if (c->calls * (u64)iot_fixed.every > elapsed)
 		iot_send_busy(spec, now, elapsed, c->calls, 0);
 	c->calls = 0;
 	return 0;
@@ -79,7 +78,7 @@ static __always_inline void iot_recall(struct iot_spec *s, struct iot_frame *f, 
 
 /*
  * A call of such a function is over. Of several functions one is looked at, the one that began the window: the next window may
- * be another's. Its calls must be brief, and those of all come more often than one in iot_cfg.every ns.
+ * be another's. Its calls must be shorter than its probe, and those of all come more often than one in iot_fixed.every ns.
  */
 __noinline int iot_brief(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 now)
 {
@@ -87,7 +86,7 @@ __noinline int iot_brief(struct iot_task *t, struct iot_spec *s, struct iot_fram
 	u64 elapsed, took;
 	u32 row;
 
-	if (!iot_cfg.every || !t || !s || !f)
+	if (!iot_fixed.every || !t || !s || !f)
 		return 0;
 	iot_recall(s, f, now);
 	if (s->brief != IOT_BRIEF_MAY)
@@ -108,8 +107,8 @@ __noinline int iot_brief(struct iot_task *t, struct iot_spec *s, struct iot_fram
 		return 0;
 	b->calls = 0;
 	elapsed = now - b->since;
-	if (IOT_BRIEF_CALLS * (u64)iot_cfg.every > elapsed && b->same >= IOT_BRIEF_SAME &&
-	    b->took < b->same * IOT_BRIEF_NS)
+	if (IOT_BRIEF_CALLS * (u64)iot_fixed.every > elapsed && b->same >= IOT_BRIEF_SAME &&
+	    b->took < b->same * (u64)iot_fixed.probe)
 		iot_send_busy(row - 1, now, elapsed, b->same, b->took);
 	return 0;
 }

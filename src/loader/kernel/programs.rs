@@ -98,7 +98,6 @@ pub fn open<'obj>(
         Scope::Node => (iot_scope::IOT_ALL_OF_NODE, 0),
     };
     (ro.iot_cfg.scope, ro.iot_cfg.group) = (scope.0 as u8, group);
-    ro.iot_cfg.every = every(options);
     ro.iot_cfg.aggregate = u8::from(options.aggregate);
     if let Some(plan) = &options.detail {
         ro.iot_cfg.detail = plan.bits();
@@ -171,15 +170,6 @@ fn number_operations(ro: &mut rodata, rows: &[Row]) -> Result<()> {
     }
     Ok(())
 }
-
-/// How rarely, in ns, a thread may call functions whose probes can go, so that these take no more than their share; 0:
-/// as often as it likes.
-pub fn every(options: &Options) -> u32 {
-    options.max_overhead.map_or(0, |share| (PROBE_NS / share.max(0.001)) as u32)
-}
-
-/// What the probe of a library call costs, in ns: with its return 1.1 to 1.4 us (docs/performance.md).
-const PROBE_NS: f64 = 1300.0;
 
 /// Entries of tables that grow with what a node does at once: requests in flight, files in use. The kernel makes such
 /// tables whole at the start: 2 ms for each that has 65536 entries (measured).

@@ -6,7 +6,6 @@ use crate::event::wire;
 use crate::loader::attach::Engine;
 use crate::loader::attach::pauses::Pause;
 use crate::loader::code::remembered::Remembered;
-use crate::loader::kernel::calibrate::Fixed;
 use crate::loader::kernel::detail::Sources;
 use crate::loader::kernel::hooks::{
     END_CALLS, EVENTS, FIND_SYMBOLS, GROUPS, Group, HOOKS, LIST_THREADS, OPEN_CALLS, SLOW_CALLS, verdict,
@@ -138,6 +137,8 @@ impl<'obj> Session<'obj> {
             .chain(absent.into_iter().flat_map(Group::verdicts_of_absence))
             .chain(unused.into_iter().flat_map(Group::verdicts_in_sums))
             .collect();
+        let fixed = trial.fixed();
+        let limits = fixed.as_ref().copied().unwrap_or_default().wire(options.max_overhead);
         let mut session = Self {
             skel,
             second,
@@ -160,12 +161,12 @@ impl<'obj> Session<'obj> {
             window: None,
             pause: Pause::default(),
             paused_for: None,
-            every: Duration::from_nanos(programs::every(options).into()),
-            fixed: trial.fixed(),
+            every: Duration::from_nanos(limits.every.into()),
+            fixed,
         };
         if let Some(data) = session.skel.maps.bss_data.as_deref_mut() {
             data.iot_scoped = u32::from(scoped);
-            data.iot_fixed = session.fixed.as_ref().map(Fixed::wire).unwrap_or_default();
+            data.iot_fixed = limits;
         }
         if options.detail.is_some() {
             session.sources = Some(Sources::create(&session.skel.maps)?);
