@@ -4,7 +4,7 @@
 #define IOT_BRIEF_H
 
 #define IOT_BRIEF_CALLS 4096
-#define IOT_BRIEF_SAME	256  /* so many of them are of the one that is looked at */
+#define IOT_BRIEF_SAME	256 /* so many of them are of the one that is looked at */
 
 #define IOT_CHAT_CALLS	1024
 #define IOT_CHAT_NS	10000000 /* in which at least that many were made: a burst is none */

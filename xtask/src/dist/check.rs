@@ -1,6 +1,6 @@
 //! Checks of a release that is there: it can be built again bit for bit, is one small file, and starts quickly.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -16,7 +16,8 @@ const STARTS: usize = 20;
 
 /// Fails where a promise of docs/install.md does not hold, and prints the figures.
 pub fn run(tree: &Tree, output: &Path, work: &Path) -> Result<()> {
-    let sums = String::from_utf8(read(&output.join(SUMS))?)?;
+    let sums = read(&output.join(SUMS)).context("there are no packages to check: cargo xtask dist makes them")?;
+    let sums = String::from_utf8(sums)?;
     quiet(Command::new("sha256sum").args(["--check", "--quiet", SUMS]).current_dir(output))?;
 
     let again = work.join("again");
