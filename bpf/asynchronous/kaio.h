@@ -353,7 +353,7 @@ static long iot_forget_context(struct bpf_map *map, struct iot_context *key, u32
 }
 
 /* The process is gone, or executes another program. */
-static __noinline void iot_operations_gone(u32 process)
+static __always_inline void iot_operations_gone(u32 process)
 {
 	if (!bpf_map_lookup_elem(&iot_submitters, &process))
 		return;

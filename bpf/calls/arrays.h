@@ -112,36 +112,45 @@ struct iot_boxes {
 
 #define IOT_BOX_AT 1024
 
-/* Reads the counts of one box: how many there are, at most those of a rank. */
-static __always_inline u32 iot_read_box(struct iot_boxes *b, u64 at)
+/*
+ * Reads the counts of one box: how many there are, at most those of a rank. This and the next are functions of their own, which
+ * the kernel checks once: it would follow the rest of the step for each number of counts.
+ */
+__noinline u32 iot_read_box(struct iot_scratch *out, u32 rank, u64 at)
 {
-	u32 n = b->rank, i;
+	u32 n = rank, i;
 
+	if (!out)
+		return 0;
 	barrier_var(n); /* or the bound is set where older kernels do not see it */
 	if (n > IOT_RANK_MAX)
 		n = IOT_RANK_MAX;
-	if (!bpf_probe_read_user(&b->out->bytes[IOT_BOX_AT], n * 8, (void *)at))
+	if (!bpf_probe_read_user(&out->bytes[IOT_BOX_AT], n * 8, (void *)at))
 		return n;
 	/* what lies before the end of the page */
 	for (i = 0; i < IOT_RANK_MAX; i++) {
 		u32 to = IOT_BOX_AT + i * 8;
 
 		barrier_var(to);
-		if (i >= n || bpf_probe_read_user(&b->out->bytes[to & (IOT_TEXT_MAX - 1)], 8, (void *)(at + i * 8)))
+		if (i >= n || bpf_probe_read_user(&out->bytes[to & (IOT_TEXT_MAX - 1)], 8, (void *)(at + i * 8)))
 			break;
 	}
 	return i;
 }
 
 /* Adds a box to the sums: how many elements it has, were there so many dimensions. */
-static __always_inline s64 iot_add_box(struct iot_boxes *b)
+__noinline s64 iot_add_box(struct iot_scratch *out, u32 rank)
 {
-	s64 *sums = (s64 *)b->out->bytes, *counts = (s64 *)&b->out->bytes[IOT_BOX_AT], elements = 1;
+	s64 *sums, *counts, elements = 1;
 
+	if (!out)
+		return 0;
+	sums = (s64 *)out->bytes;
+	counts = (s64 *)&out->bytes[IOT_BOX_AT];
 	for (u32 i = 0; i < IOT_RANK_MAX; i++) {
 		u32 at = i;
 
-		if (i >= b->rank)
+		if (i >= rank)
 			break;
 		barrier_var(at); /* or the compiler counts with pointers, whose bounds the verifier does not see */
 		at &= IOT_RANK_MAX - 1;
@@ -167,10 +176,10 @@ static long iot_box_step(u64 i, struct iot_boxes *b)
 	if (b->counts && bpf_probe_read_user(&at, sizeof(at), (void *)(b->counts + i * 8)))
 		return 1;
 	if (at) {
-		b->rank = iot_read_box(b, at);
+		b->rank = iot_read_box(b->out, b->rank, at);
 		if (!b->rank)
 			return 1;
-		length = iot_add_box(b);
+		length = iot_add_box(b->out, b->rank);
 	} else {
 		b->ones++;
 	}

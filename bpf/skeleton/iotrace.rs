@@ -30,6 +30,7 @@ fn build_skel_config() -> libbpf_rs::Result<libbpf_rs::__internal_skel::ObjectSk
 let mut builder = libbpf_rs::__internal_skel::ObjectSkeletonConfigBuilder::new(&DATA);
 builder
 .name("iotrace_bpf")
+.map("iot_accesses", false)
 .map("iot_sums", false)
 .map("iot_rests", false)
 .map("iot_openers", false)
@@ -47,7 +48,6 @@ builder
 .map("iot_costs", false)
 .map("iot_files", false)
 .map("iot_specs", false)
-.map("iot_accesses", false)
 .map("iot_request_sums", false)
 .map("iot_request_sums_too", false)
 .map("iot_request_turn", false)
@@ -141,6 +141,7 @@ builder
 builder.build()
 }
 pub struct OpenIotraceMaps<'obj> {
+pub iot_accesses: libbpf_rs::OpenMapMut<'obj>,
 pub iot_sums: libbpf_rs::OpenMapMut<'obj>,
 pub iot_rests: libbpf_rs::OpenMapMut<'obj>,
 pub iot_openers: libbpf_rs::OpenMapMut<'obj>,
@@ -158,7 +159,6 @@ pub iot_scratches: libbpf_rs::OpenMapMut<'obj>,
 pub iot_costs: libbpf_rs::OpenMapMut<'obj>,
 pub iot_files: libbpf_rs::OpenMapMut<'obj>,
 pub iot_specs: libbpf_rs::OpenMapMut<'obj>,
-pub iot_accesses: libbpf_rs::OpenMapMut<'obj>,
 pub iot_request_sums: libbpf_rs::OpenMapMut<'obj>,
 pub iot_request_sums_too: libbpf_rs::OpenMapMut<'obj>,
 pub iot_request_turn: libbpf_rs::OpenMapMut<'obj>,
@@ -197,6 +197,7 @@ unsafe fn new(
 config: &libbpf_rs::__internal_skel::ObjectSkeletonConfig<'_>,
 object: &mut libbpf_rs::OpenObject,
 ) -> libbpf_rs::Result<Self> {
+let mut iot_accesses = None;
 let mut iot_sums = None;
 let mut iot_rests = None;
 let mut iot_openers = None;
@@ -214,7 +215,6 @@ let mut iot_scratches = None;
 let mut iot_costs = None;
 let mut iot_files = None;
 let mut iot_specs = None;
-let mut iot_accesses = None;
 let mut iot_request_sums = None;
 let mut iot_request_sums_too = None;
 let mut iot_request_turn = None;
@@ -257,6 +257,7 @@ std::io::ErrorKind::InvalidData,
 })?;
 #[allow(clippy::match_single_binding)]
 match name {
+"iot_accesses" => iot_accesses = Some(map),
 "iot_sums" => iot_sums = Some(map),
 "iot_rests" => iot_rests = Some(map),
 "iot_openers" => iot_openers = Some(map),
@@ -274,7 +275,6 @@ match name {
 "iot_costs" => iot_costs = Some(map),
 "iot_files" => iot_files = Some(map),
 "iot_specs" => iot_specs = Some(map),
-"iot_accesses" => iot_accesses = Some(map),
 "iot_request_sums" => iot_request_sums = Some(map),
 "iot_request_sums_too" => iot_request_sums_too = Some(map),
 "iot_request_turn" => iot_request_turn = Some(map),
@@ -306,6 +306,7 @@ _ => {}
 }
 
 let slf = Self {
+iot_accesses: iot_accesses.expect("map `iot_accesses` not present"),
 iot_sums: iot_sums.expect("map `iot_sums` not present"),
 iot_rests: iot_rests.expect("map `iot_rests` not present"),
 iot_openers: iot_openers.expect("map `iot_openers` not present"),
@@ -323,7 +324,6 @@ iot_scratches: iot_scratches.expect("map `iot_scratches` not present"),
 iot_costs: iot_costs.expect("map `iot_costs` not present"),
 iot_files: iot_files.expect("map `iot_files` not present"),
 iot_specs: iot_specs.expect("map `iot_specs` not present"),
-iot_accesses: iot_accesses.expect("map `iot_accesses` not present"),
 iot_request_sums: iot_request_sums.expect("map `iot_request_sums` not present"),
 iot_request_sums_too: iot_request_sums_too.expect("map `iot_request_sums_too` not present"),
 iot_request_turn: iot_request_turn.expect("map `iot_request_turn` not present"),
@@ -377,6 +377,7 @@ Ok(slf)
 }
 }
 pub struct IotraceMaps<'obj> {
+pub iot_accesses: libbpf_rs::MapMut<'obj>,
 pub iot_sums: libbpf_rs::MapMut<'obj>,
 pub iot_rests: libbpf_rs::MapMut<'obj>,
 pub iot_openers: libbpf_rs::MapMut<'obj>,
@@ -394,7 +395,6 @@ pub iot_scratches: libbpf_rs::MapMut<'obj>,
 pub iot_costs: libbpf_rs::MapMut<'obj>,
 pub iot_files: libbpf_rs::MapMut<'obj>,
 pub iot_specs: libbpf_rs::MapMut<'obj>,
-pub iot_accesses: libbpf_rs::MapMut<'obj>,
 pub iot_request_sums: libbpf_rs::MapMut<'obj>,
 pub iot_request_sums_too: libbpf_rs::MapMut<'obj>,
 pub iot_request_turn: libbpf_rs::MapMut<'obj>,
@@ -433,6 +433,7 @@ unsafe fn new(
 config: &libbpf_rs::__internal_skel::ObjectSkeletonConfig<'_>,
 object: &mut libbpf_rs::Object,
 ) -> libbpf_rs::Result<Self> {
+let mut iot_accesses = None;
 let mut iot_sums = None;
 let mut iot_rests = None;
 let mut iot_openers = None;
@@ -450,7 +451,6 @@ let mut iot_scratches = None;
 let mut iot_costs = None;
 let mut iot_files = None;
 let mut iot_specs = None;
-let mut iot_accesses = None;
 let mut iot_request_sums = None;
 let mut iot_request_sums_too = None;
 let mut iot_request_turn = None;
@@ -493,6 +493,7 @@ std::io::ErrorKind::InvalidData,
 })?;
 #[allow(clippy::match_single_binding)]
 match name {
+"iot_accesses" => iot_accesses = Some(map),
 "iot_sums" => iot_sums = Some(map),
 "iot_rests" => iot_rests = Some(map),
 "iot_openers" => iot_openers = Some(map),
@@ -510,7 +511,6 @@ match name {
 "iot_costs" => iot_costs = Some(map),
 "iot_files" => iot_files = Some(map),
 "iot_specs" => iot_specs = Some(map),
-"iot_accesses" => iot_accesses = Some(map),
 "iot_request_sums" => iot_request_sums = Some(map),
 "iot_request_sums_too" => iot_request_sums_too = Some(map),
 "iot_request_turn" => iot_request_turn = Some(map),
@@ -542,6 +542,7 @@ _ => {}
 }
 
 let slf = Self {
+iot_accesses: iot_accesses.expect("map `iot_accesses` not present"),
 iot_sums: iot_sums.expect("map `iot_sums` not present"),
 iot_rests: iot_rests.expect("map `iot_rests` not present"),
 iot_openers: iot_openers.expect("map `iot_openers` not present"),
@@ -559,7 +560,6 @@ iot_scratches: iot_scratches.expect("map `iot_scratches` not present"),
 iot_costs: iot_costs.expect("map `iot_costs` not present"),
 iot_files: iot_files.expect("map `iot_files` not present"),
 iot_specs: iot_specs.expect("map `iot_specs` not present"),
-iot_accesses: iot_accesses.expect("map `iot_accesses` not present"),
 iot_request_sums: iot_request_sums.expect("map `iot_request_sums` not present"),
 iot_request_sums_too: iot_request_sums_too.expect("map `iot_request_sums_too` not present"),
 iot_request_turn: iot_request_turn.expect("map `iot_request_turn` not present"),
@@ -1290,6 +1290,38 @@ impl StructOps {
 pub mod types {
 #[allow(unused_imports)]
 use super::*;
+#[derive(Debug, Default, Copy, Clone)]
+#[repr(C)]
+pub struct iot_access_set {
+pub way: [iot_access; 8],
+}
+#[derive(Debug, Default, Copy, Clone)]
+#[repr(C)]
+pub struct iot_access {
+pub mark: u64,
+pub last: [u64; 2],
+pub used: u64,
+pub did: u32,
+pub pad: u32,
+}
+#[derive(Debug, Copy, Clone)]
+#[repr(C)]
+pub struct __anon_1 {
+pub r#type: *mut [i32; 2],
+pub max_entries: *mut [i32; 16384],
+pub key: *mut u32,
+pub value: *mut iot_access_set,
+}
+impl Default for __anon_1 {
+fn default() -> Self {
+Self {
+r#type: std::ptr::null_mut(),
+max_entries: std::ptr::null_mut(),
+key: std::ptr::null_mut(),
+value: std::ptr::null_mut(),
+}
+}
+}
 #[derive(Debug, Copy, Clone)]
 #[repr(C)]
 pub struct iot_sum_map {
@@ -1312,13 +1344,13 @@ value_size: std::ptr::null_mut(),
 }
 #[derive(Debug, Copy, Clone)]
 #[repr(C)]
-pub struct __anon_1 {
+pub struct __anon_2 {
 pub r#type: *mut [i32; 12],
 pub max_entries: *mut [i32; 1],
 pub key: *mut u32,
 pub values: [*mut iot_sum_map; 0],
 }
-impl Default for __anon_1 {
+impl Default for __anon_2 {
 fn default() -> Self {
 Self {
 r#type: std::ptr::null_mut(),
@@ -1407,13 +1439,13 @@ pub others: u64,
 }
 #[derive(Debug, Copy, Clone)]
 #[repr(C)]
-pub struct __anon_2 {
+pub struct __anon_3 {
 pub r#type: *mut [i32; 2],
 pub max_entries: *mut [i32; 1],
 pub key: *mut u32,
 pub value: *mut iot_sum,
 }
-impl Default for __anon_2 {
+impl Default for __anon_3 {
 fn default() -> Self {
 Self {
 r#type: std::ptr::null_mut(),
@@ -1432,13 +1464,13 @@ pub layer: u32,
 }
 #[derive(Debug, Copy, Clone)]
 #[repr(C)]
-pub struct __anon_3 {
+pub struct __anon_4 {
 pub r#type: *mut [i32; 9],
 pub max_entries: *mut [i32; 65536],
 pub key: *mut iot_opener_key,
 pub value: *mut u64,
 }
-impl Default for __anon_3 {
+impl Default for __anon_4 {
 fn default() -> Self {
 Self {
 r#type: std::ptr::null_mut(),
@@ -1505,13 +1537,13 @@ pub queued: u64,
 }
 #[derive(Debug, Copy, Clone)]
 #[repr(C)]
-pub struct __anon_4 {
+pub struct __anon_5 {
 pub r#type: *mut [i32; 29],
 pub map_flags: *mut [i32; 1],
 pub key: *mut i32,
 pub value: *mut iot_memory,
 }
-impl Default for __anon_4 {
+impl Default for __anon_5 {
 fn default() -> Self {
 Self {
 r#type: std::ptr::null_mut(),
@@ -1530,13 +1562,13 @@ pub pad: u32,
 }
 #[derive(Debug, Copy, Clone)]
 #[repr(C)]
-pub struct __anon_5 {
+pub struct __anon_6 {
 pub r#type: *mut [i32; 9],
 pub max_entries: *mut [i32; 65536],
 pub key: *mut iot_promise,
 pub value: *mut u8,
 }
-impl Default for __anon_5 {
+impl Default for __anon_6 {
 fn default() -> Self {
 Self {
 r#type: std::ptr::null_mut(),
@@ -1579,14 +1611,14 @@ pub pad: [u8; 2],
 }
 #[derive(Debug, Copy, Clone)]
 #[repr(C)]
-pub struct __anon_6 {
+pub struct __anon_7 {
 pub r#type: *mut [i32; 1],
 pub max_entries: *mut [i32; 65536],
 pub map_flags: *mut [i32; 1],
 pub key: *mut iot_op_key,
 pub value: *mut iot_op,
 }
-impl Default for __anon_6 {
+impl Default for __anon_7 {
 fn default() -> Self {
 Self {
 r#type: std::ptr::null_mut(),
@@ -1606,13 +1638,13 @@ pub pad: u32,
 }
 #[derive(Debug, Copy, Clone)]
 #[repr(C)]
-pub struct __anon_7 {
+pub struct __anon_8 {
 pub r#type: *mut [i32; 1],
 pub max_entries: *mut [i32; 4096],
 pub key: *mut iot_context,
 pub value: *mut u32,
 }
-impl Default for __anon_7 {
+impl Default for __anon_8 {
 fn default() -> Self {
 Self {
 r#type: std::ptr::null_mut(),
@@ -1624,14 +1656,14 @@ value: std::ptr::null_mut(),
 }
 #[derive(Debug, Copy, Clone)]
 #[repr(C)]
-pub struct __anon_8 {
+pub struct __anon_9 {
 pub r#type: *mut [i32; 1],
 pub max_entries: *mut [i32; 65536],
 pub map_flags: *mut [i32; 1],
 pub key: *mut u32,
 pub value: *mut u32,
 }
-impl Default for __anon_8 {
+impl Default for __anon_9 {
 fn default() -> Self {
 Self {
 r#type: std::ptr::null_mut(),
@@ -1834,13 +1866,13 @@ pub program: u32,
 }
 #[derive(Debug, Copy, Clone)]
 #[repr(C)]
-pub struct __anon_9 {
+pub struct __anon_10 {
 pub r#type: *mut [i32; 29],
 pub map_flags: *mut [i32; 1],
 pub key: *mut i32,
 pub value: *mut iot_task,
 }
-impl Default for __anon_9 {
+impl Default for __anon_10 {
 fn default() -> Self {
 Self {
 r#type: std::ptr::null_mut(),
@@ -1860,14 +1892,14 @@ pub program: u32,
 }
 #[derive(Debug, Copy, Clone)]
 #[repr(C)]
-pub struct __anon_10 {
+pub struct __anon_11 {
 pub r#type: *mut [i32; 1],
 pub max_entries: *mut [i32; 65536],
 pub map_flags: *mut [i32; 1],
 pub key: *mut u32,
 pub value: *mut iot_target,
 }
-impl Default for __anon_10 {
+impl Default for __anon_11 {
 fn default() -> Self {
 Self {
 r#type: std::ptr::null_mut(),
@@ -1898,13 +1930,13 @@ pub pad: [u8; 5],
 }
 #[derive(Debug, Copy, Clone)]
 #[repr(C)]
-pub struct __anon_11 {
+pub struct __anon_12 {
 pub r#type: *mut [i32; 9],
 pub max_entries: *mut [i32; 65536],
 pub key: *mut u64,
 pub value: *mut iot_queued,
 }
-impl Default for __anon_11 {
+impl Default for __anon_12 {
 fn default() -> Self {
 Self {
 r#type: std::ptr::null_mut(),
@@ -1930,13 +1962,13 @@ max_entries: std::ptr::null_mut(),
 }
 #[derive(Debug, Copy, Clone)]
 #[repr(C)]
-pub struct __anon_12 {
+pub struct __anon_13 {
 pub r#type: *mut [i32; 12],
 pub max_entries: *mut [i32; 1],
 pub key: *mut u32,
 pub values: [*mut iot_ring; 0],
 }
-impl Default for __anon_12 {
+impl Default for __anon_13 {
 fn default() -> Self {
 Self {
 r#type: std::ptr::null_mut(),
@@ -1953,13 +1985,13 @@ pub layers: [u64; 16],
 }
 #[derive(Debug, Copy, Clone)]
 #[repr(C)]
-pub struct __anon_13 {
+pub struct __anon_14 {
 pub r#type: *mut [i32; 6],
 pub max_entries: *mut [i32; 12],
 pub key: *mut u32,
 pub value: *mut iot_loss_counts,
 }
-impl Default for __anon_13 {
+impl Default for __anon_14 {
 fn default() -> Self {
 Self {
 r#type: std::ptr::null_mut(),
@@ -2063,13 +2095,13 @@ pub cut: u32,
 }
 #[derive(Debug, Copy, Clone)]
 #[repr(C)]
-pub struct __anon_14 {
+pub struct __anon_15 {
 pub r#type: *mut [i32; 29],
 pub map_flags: *mut [i32; 1],
 pub key: *mut i32,
 pub value: *mut iot_scratch,
 }
-impl Default for __anon_14 {
+impl Default for __anon_15 {
 fn default() -> Self {
 Self {
 r#type: std::ptr::null_mut(),
@@ -2087,13 +2119,13 @@ pub leave: u32,
 }
 #[derive(Debug, Copy, Clone)]
 #[repr(C)]
-pub struct __anon_15 {
+pub struct __anon_16 {
 pub r#type: *mut [i32; 2],
 pub max_entries: *mut [i32; 1],
 pub key: *mut u32,
 pub value: *mut iot_cost,
 }
-impl Default for __anon_15 {
+impl Default for __anon_16 {
 fn default() -> Self {
 Self {
 r#type: std::ptr::null_mut(),
@@ -2112,13 +2144,13 @@ pub generation: u32,
 }
 #[derive(Debug, Copy, Clone)]
 #[repr(C)]
-pub struct __anon_16 {
+pub struct __anon_17 {
 pub r#type: *mut [i32; 9],
 pub max_entries: *mut [i32; 65536],
 pub key: *mut iot_file_key,
 pub value: *mut u64,
 }
-impl Default for __anon_16 {
+impl Default for __anon_17 {
 fn default() -> Self {
 Self {
 r#type: std::ptr::null_mut(),
@@ -2178,43 +2210,11 @@ pub rank: u8,
 }
 #[derive(Debug, Copy, Clone)]
 #[repr(C)]
-pub struct __anon_17 {
+pub struct __anon_18 {
 pub r#type: *mut [i32; 2],
 pub max_entries: *mut [i32; 4096],
 pub key: *mut u32,
 pub value: *mut iot_spec,
-}
-impl Default for __anon_17 {
-fn default() -> Self {
-Self {
-r#type: std::ptr::null_mut(),
-max_entries: std::ptr::null_mut(),
-key: std::ptr::null_mut(),
-value: std::ptr::null_mut(),
-}
-}
-}
-#[derive(Debug, Default, Copy, Clone)]
-#[repr(C)]
-pub struct iot_access_set {
-pub way: [iot_access; 8],
-}
-#[derive(Debug, Default, Copy, Clone)]
-#[repr(C)]
-pub struct iot_access {
-pub mark: u64,
-pub last: [u64; 2],
-pub used: u64,
-pub did: u32,
-pub pad: u32,
-}
-#[derive(Debug, Copy, Clone)]
-#[repr(C)]
-pub struct __anon_18 {
-pub r#type: *mut [i32; 2],
-pub max_entries: *mut [i32; 16384],
-pub key: *mut u32,
-pub value: *mut iot_access_set,
 }
 impl Default for __anon_18 {
 fn default() -> Self {

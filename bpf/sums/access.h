@@ -51,15 +51,18 @@ static __always_inline struct iot_access *iot_access_at(u32 slot)
 	return &set->way[slot % IOT_WAYS];
 }
 
-/* The slot of the one with this mark, which is made where there is none. IOT_NOT_KNOWN: others were faster. */
-static __always_inline u32 iot_access_find(u64 mark)
+/*
+ * The slot of the one with this mark, which is made where there is none. IOT_NOT_KNOWN: others were faster. A function of its
+ * own, which the kernel checks once: it would follow the rest of a sum for each way.
+ */
+__noinline u32 iot_access_find(u64 mark)
 {
 	u32 number = mark / (~0ULL / IOT_SETS + 1), oldest = 0;
 	struct iot_access_set *set = bpf_map_lookup_elem(&iot_accesses, &number);
 	struct iot_access *x;
 	u64 before, seen;
 
-	if (!set)
+	if (!iot_cfg.aggregate || !set)
 		return IOT_NOT_KNOWN;
 	barrier_var(set);
 	for (u32 i = 0; i < IOT_WAYS; i++) {

@@ -52,24 +52,72 @@ static __always_inline void iot_count(u32 *to, bool shared)
 		*to += 1;
 }
 
+/*
+ * What others may add to at the same time. Functions of their own, which the kernel checks once: it follows every way through
+ * the tries, and would do so wherever they are used.
+ */
+__noinline int iot_raise_shared(u64 *at, u64 v)
+{
+	u64 old;
+
+	if (!iot_cfg.aggregate || !at)
+		return 0;
+	old = *at;
+	for (u32 i = 0; i < IOT_TRIES && old < v; i++) {
+		u64 seen = __sync_val_compare_and_swap(at, old, v);
+
+		if (seen == old)
+			return 1;
+		old = seen;
+	}
+	return 0;
+}
+
+__noinline int iot_lower_shared(u64 *at, u64 v)
+{
+	u64 old;
+
+	if (!iot_cfg.aggregate || !at)
+		return 0;
+	old = *at;
+	for (u32 i = 0; i < IOT_TRIES && (!old || old > v); i++) {
+		u64 seen = __sync_val_compare_and_swap(at, old, v);
+
+		if (seen == old)
+			return 0;
+		old = seen;
+	}
+	return 0;
+}
+
+__noinline int iot_common_add_shared(struct iot_common *c, u64 v)
+{
+	if (!iot_cfg.aggregate || !c)
+		return 0;
+	for (u32 i = 0; i < IOT_COMMON; i++) {
+		u64 known = c->value[i];
+
+		if (!known)
+			known = __sync_val_compare_and_swap(&c->value[i], 0, v + 1) ?: v + 1;
+		if (known == v + 1) {
+			iot_count(&c->n[i], true);
+			return 1;
+		}
+	}
+	iot_add(&c->others, 1, true);
+	return 0;
+}
+
 /* Returns whether it was less. */
 static __always_inline bool iot_raise(u64 *at, u64 v, bool shared)
 {
 	u64 old = *at;
 
-	if (!shared) {
-		if (old < v)
-			*at = v;
-		return old < v;
-	}
-	for (u32 i = 0; i < IOT_TRIES && old < v; i++) {
-		u64 seen = __sync_val_compare_and_swap(at, old, v);
-
-		if (seen == old)
-			return true;
-		old = seen;
-	}
-	return false;
+	if (shared)
+		return iot_raise_shared(at, v);
+	if (old < v)
+		*at = v;
+	return old < v;
 }
 
 /* 0 stands for nothing. */
@@ -77,36 +125,28 @@ static __always_inline void iot_lower(u64 *at, u64 v, bool shared)
 {
 	u64 old = *at;
 
-	if (!shared) {
-		if (!old || old > v)
-			*at = v;
-		return;
-	}
-	for (u32 i = 0; i < IOT_TRIES && (!old || old > v); i++) {
-		u64 seen = __sync_val_compare_and_swap(at, old, v);
-
-		if (seen == old)
-			return;
-		old = seen;
-	}
+	if (shared)
+		iot_lower_shared(at, v);
+	else if (!old || old > v)
+		*at = v;
 }
 
 /* Returns whether the value is one of those that are counted by themselves. */
 static __always_inline bool iot_common_add(struct iot_common *c, u64 v, bool shared)
 {
+	if (shared)
+		return iot_common_add_shared(c, v);
 	for (u32 i = 0; i < IOT_COMMON; i++) {
 		u64 known = c->value[i];
 
-		if (!known && shared)
-			known = __sync_val_compare_and_swap(&c->value[i], 0, v + 1) ?: v + 1;
-		else if (!known)
+		if (!known)
 			known = c->value[i] = v + 1;
 		if (known == v + 1) {
-			iot_count(&c->n[i], shared);
+			iot_count(&c->n[i], false);
 			return true;
 		}
 	}
-	iot_add(&c->others, 1, shared);
+	iot_add(&c->others, 1, false);
 	return false;
 }
 

@@ -303,8 +303,8 @@ __noinline int iot_sum_shared(struct iot_summing *m, struct iot_spec *s, struct 
 	return 0;
 }
 
-/* Adds a call that is over in the thread that made it. */
-__noinline int iot_sum(struct iot_summing *m, struct iot_spec *s, struct iot_call *c)
+/* Adds a call that is over to the sum of the thread that made it. Returns whether there is no room for that. */
+__noinline int iot_sum_own(struct iot_summing *m, struct iot_spec *s, struct iot_call *c)
 {
 	struct iot_sum_key key;
 	struct iot_sum *sum;
@@ -317,9 +317,16 @@ __noinline int iot_sum(struct iot_summing *m, struct iot_spec *s, struct iot_cal
 	sums = bpf_map_lookup_elem(&iot_sums, &zero);
 	sum = sums ? iot_sum_in(sums, &key) : NULL;
 	if (!sum)
-		return iot_sum_shared(m, s, c);
+		return 1;
 	iot_sum_up(m, &key, s, c, sum, false);
 	return 0;
+}
+
+/* Adds a call that is over in the thread that made it. No function: eight calls may be inside each other. */
+static __always_inline void iot_sum(struct iot_summing *m, struct iot_spec *s, struct iot_call *c)
+{
+	if (iot_sum_own(m, s, c))
+		iot_sum_shared(m, s, c);
 }
 
 /* Begins with something of this row of which no more is known, that is added where it may be that of any thread. */
@@ -375,7 +382,8 @@ __noinline int iot_sum_made(struct iot_task *t, struct iot_spec *s, struct iot_f
 	}
 	m->own = time > f->inner ? time - f->inner : 0;
 	m->nested = f->nested;
-	return iot_sum(m, s, &e->call);
+	iot_sum(m, s, &e->call);
+	return 0;
 }
 
 /* A call that made a handle is sent; those on the handle are summed up under its number. */

@@ -87,7 +87,8 @@ static __always_inline int iot_sum_half(struct iot_task *t, struct iot_frame *f,
 		return 0;
 	iot_summing_call(m, t, f->spec + IOT_COPY_HALF);
 	iot_sum_file(m, e->ino, e->dev, e->generation);
-	return iot_sum(m, s, &e->call);
+	iot_sum(m, s, &e->call);
+	return 0;
 }
 
 /* Sends the reading half of a call: an operation that ends with it. */

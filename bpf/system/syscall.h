@@ -297,7 +297,7 @@ __noinline bool iot_about_what(struct iot_task *t, struct iot_spec *s, struct io
 }
 
 /* The innermost call, a system call, has returned: it is sent. */
-__noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u64 id)
+__noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret)
 {
 	struct iot_call *c;
 
@@ -328,9 +328,6 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 			c->flags &= ~IOT_F_OFF;
 		iot_copy_exit(t, f, ret);
 	}
-	if (((id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT) || id == IOT_NR_IO_PGETEVENTS) &&
-	    !iot_is_short(bpf_get_current_task_btf()))
-		iot_kaio_exit(t, f, id, ret, t->now);
 	t->issuing = 0;
 	if (f->summed) {
 		iot_sum_made(t, s, f);
@@ -368,7 +365,7 @@ static __always_inline void iot_executed(struct iot_task *t, u64 now)
 	if (!f->present)
 		t->made.call.flags |= IOT_F_CUT;
 	f->present = 1;
-	iot_returns(t, s, f, 0, f->nr);
+	iot_returns(t, s, f, 0);
 }
 
 SEC("?tp_btf/sys_exit")
@@ -439,7 +436,9 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 		iot_halt(t, s, IOT_READ(regs, ip), IOT_READ(regs, sp), id);
 		return 0;
 	}
-	iot_returns(t, s, f, ret, id);
+	if (((id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT) || id == IOT_NR_IO_PGETEVENTS) && !is_short)
+		iot_kaio_exit(t, f, id, ret, now);
+	iot_returns(t, s, f, ret);
 	iot_hook_left(t, f->spec, iot_fixed.sys_leave, now);
 	return 0;
 }
