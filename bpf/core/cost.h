@@ -35,8 +35,8 @@ struct iot_fixed {
 	u32 sys_enter; /* the same of system calls */
 	u32 sys_leave;
 	u32 sys_inside;
-	u32 probe; /* of both of a function, as a limit: where calls are shorter it may lose them */
-	u32 every; /* a thread may call such functions once in so many ns, no more often; 0: as often as it likes */
+	u32 probe; /* both probes of a function with their programs: it may lose them where its calls are shorter */
+	u32 every; /* and are more frequent, in a thread, than one in so many ns; 0: it keeps them */
 };
 
 struct iot_fixed iot_fixed;

@@ -322,7 +322,7 @@ __noinline int iot_sum_own(struct iot_summing *m, struct iot_spec *s, struct iot
 	return 0;
 }
 
-/* Adds a call that is over in the thread that made it. No function: eight calls may be inside each other. */
+/* Adds a call that is over in the thread that made it. In line: there may be eight frames, the program's own included. */
 static __always_inline void iot_sum(struct iot_summing *m, struct iot_spec *s, struct iot_call *c)
 {
 	if (iot_sum_own(m, s, c))

@@ -117,7 +117,7 @@ impl Op {
             kind: self.kind.map_or("other", Kind::name),
             calls: calls.saturating_add(nested_calls),
             estimated_calls,
-            calls_error: (estimated_calls > 0).then_some(self.figures.calls_error),
+            calls_error: Some(self.figures.calls_error).filter(|error| estimated_calls > 0 || *error > 0),
             nested_calls,
             unfinished_calls: self.figures.unfinished_calls,
             inclusive_ns,

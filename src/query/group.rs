@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::HashMap;
-use crate::analysis::calls::{Figures, is_data};
+use crate::analysis::calls::{Figures, is_data, is_estimated};
 use crate::analysis::layers::Durations;
 use crate::rows::{Block, FileRollup, Span};
 use crate::vocabulary::{Kind, Layer};
@@ -251,7 +251,7 @@ impl Groups {
         let figures = Figures::of_sum(row);
         let sum = self.of(row.layer, group);
         sum.figures.merge(&figures);
-        if figures.estimated_calls > 0 {
+        if is_estimated(row) {
             // They have no durations.
             return;
         }
@@ -283,6 +283,7 @@ fn times(figures: &Figures, kind: Kind) -> OfOwner {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::export::dataset::tests::sums;
     use crate::rows::span_id;
 
     fn span(rank: i32, seq: u32, dur: i64, bytes: i64) -> Span {
@@ -304,6 +305,19 @@ mod tests {
         assert_eq!(sum.bytes_per_s(), Some(50.0 + 100.0));
         assert_eq!(sum.longest.unwrap().start_ns, 10, "the first of two as long");
         assert_eq!(sum.shortest.unwrap().owner, Some(Owner::Rank(1)));
+    }
+
+    #[test]
+    fn estimated_calls_have_no_durations_even_where_there_may_be_none() {
+        let mut groups = Groups::default();
+        for calls in [0, 12] {
+            let row = FileRollup { calls, calls_error: Some(9), ..sums(Layer::Stdio, "fgetc", Kind::Read) };
+            groups.sums(&row, Owner::Unknown, Group::All);
+        }
+        let layers = groups.finish();
+        let (_, sum) = &layers[&Layer::Stdio][0];
+        assert_eq!((sum.figures.estimated_calls, sum.figures.calls_error), (12, 18));
+        assert!(sum.longest.is_none() && sum.shortest.is_none());
     }
 
     #[test]

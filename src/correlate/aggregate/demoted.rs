@@ -29,8 +29,9 @@ impl Estimate {
     /// The sums of calls that were not recorded: they ended before `until`.
     pub fn figures(&self, until: u64) -> Figures {
         let Self { calls, error, bytes, alike, .. } = *self;
+        let at = if calls > 0 { until } else { 0 };
         let mut f =
-            Figures { calls, bytes, asked: bytes, first: until, last: until, error: Some(error), ..Figures::default() };
+            Figures { calls, bytes, asked: bytes, first: at, last: at, error: Some(error), ..Figures::default() };
         if let Some(each) = bytes.checked_div(calls) {
             f.by_size[size_class(each)] = calls;
             if alike {
@@ -47,7 +48,7 @@ impl Estimate {
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     row: u16,
-    /// The last one in which it was recorded.
+    /// The last one in which it moved bytes.
     window: u32,
     calls: u64,
     bytes: u64,
@@ -80,12 +81,14 @@ struct Mix {
 impl Mix {
     fn add(&mut self, new: Sample) {
         match self.samples.iter_mut().find(|sample| sample.row == new.row) {
-            Some(sample) if sample.window != new.window => *sample = new,
-            Some(sample) => {
+            Some(sample) if sample.window == new.window => {
                 sample.calls = sample.calls.saturating_add(new.calls);
                 sample.bytes = sample.bytes.saturating_add(new.bytes);
                 sample.squares += new.squares;
             }
+            Some(sample) if new.bytes > 0 => *sample = new,
+            // What moved nothing does not show what moves bytes.
+            Some(_) => {}
             None => self.samples.push(new),
         }
     }
@@ -95,7 +98,7 @@ impl Mix {
     /// likely, but many are possible. Nothing, when none of them was seen to move any.
     fn spread(&self, bytes: u64, own: bool, demoted: &[u16]) -> Vec<Estimate> {
         let known = self.samples.iter().filter(|s| demoted.contains(&s.row) && s.bytes > 0 && s.calls > 0);
-        let last = self.samples.iter().map(|s| s.window).max();
+        let last = known.clone().map(|s| s.window).max();
         let (samples, earlier): (Vec<&Sample>, Vec<&Sample>) = known.partition(|s| Some(s.window) == last);
         let most = |sample: &Sample| (bytes as f64 / sample.mean()).max(1.0);
         let all = samples.iter().fold(0_u64, |sum, s| sum.saturating_add(s.bytes));
@@ -425,11 +428,25 @@ mod tests {
         let other = |seq, start, at| Call { handle: Some(0x2000), len: Some(at), ..call(0, seq, 0, start, start + 1) };
         run.call("_IO_file_overflow", other(3, 60, 0));
         run.call("fclose", other(4, 70, 50));
-        // On its own stream it was not: there its calls were all recorded.
+        // On the stream that the window saw it is not likely.
         run.call("fclose", Call { len: Some(41), ..on(5, 80) });
         let mut seen = estimates(run);
         seen.sort_unstable();
         assert_eq!(seen, [("fputc", 0, Some(50), 0), ("fwrite", 7, Some(5), 70)]);
+    }
+
+    #[test]
+    fn what_a_window_has_of_others_and_what_moved_nothing_does_not_end_a_sample() {
+        let mut run = Run::new();
+        byte(&mut run, "fgetc", 0, 10, 0);
+        demote(&mut run, 20, "fgetc");
+        run.push(Event::Sampled { time: 30 });
+        run.call("fread", Call { len: Some(9), got: Some(9), off: Some(1), ..on(1, 40) });
+        run.call("fgetc", Call { len: Some(1), got: Some(0), off: Some(10), ..on(2, 50) });
+        let other = |seq, start, at| Call { handle: Some(0x2000), len: Some(at), ..call(0, seq, 0, start, start + 1) };
+        run.call("_IO_file_underflow", other(3, 60, 0));
+        run.call("fclose", other(4, 70, 90));
+        assert_eq!(estimates(run), [("fgetc", 90, Some(90), 90)]);
     }
 
     #[test]

@@ -30,9 +30,10 @@ const READ: usize = 64 * 1024;
 /// For so long what a run has measured counts for later ones.
 const LASTS: Duration = Duration::from_hours(1);
 
-/// What both probes of a function cost at least, with their programs, in ns. As they measure a call that does next to nothing
-/// it takes 0.3 to 0.7 us; where traps into the kernel are slow, 1.5 us of 5.
-const PROBE_NS: u32 = 1500;
+/// What the programs of both probes of a function cost, and what all of it is taken to cost at least and at most, in ns. A
+/// measurement may have been disturbed, and calls with a system call in them must keep their probes.
+const PROGRAMS_NS: u32 = 500;
+const PROBE_NS: (u32, u32) = (1500, 10_000);
 
 /// What a run has measured, and when (seconds since 1970).
 #[derive(Serialize, Deserialize)]
@@ -66,7 +67,7 @@ impl Fixed {
     /// As the kernel side has it; `share` of its time at most probes that can go may cost a thread.
     pub fn wire(&self, share: Option<f64>) -> t::iot_fixed {
         let Library { entry, leave, inside } = self.library.unwrap_or_default();
-        let probe = entry.saturating_add(leave).max(PROBE_NS);
+        let probe = entry.saturating_add(leave).saturating_add(PROGRAMS_NS).clamp(PROBE_NS.0, PROBE_NS.1);
         t::iot_fixed {
             probe,
             every: share.map_or(0, |share| (f64::from(probe) / share.max(0.001)) as u32),
@@ -344,15 +345,16 @@ mod tests {
     }
 
     #[test]
-    fn probes_that_can_go_are_limited_by_what_they_cost() {
+    fn what_probes_may_cost_follows_from_what_they_cost_here() {
         let limits = |entry, leave, share| {
             let fixed = Fixed { library: Some(Library { entry, leave, inside: 0 }), ..Fixed::default() };
             let limits = fixed.wire(share);
             (limits.probe, limits.every)
         };
-        assert_eq!(limits(1346, 2613, Some(0.1)), (3959, 39590));
+        assert_eq!(limits(1346, 2613, Some(0.1)), (4459, 44590));
         assert_eq!(limits(300, 500, Some(0.1)), (1500, 15000));
         assert_eq!(limits(300, 500, None), (1500, 0));
+        assert_eq!(limits(9000, u32::MAX, Some(0.1)), (10_000, 100_000));
         let not_measured = Fixed::default().wire(Some(0.5));
         assert_eq!((not_measured.probe, not_measured.every), (1500, 3000));
     }

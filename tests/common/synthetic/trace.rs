@@ -364,6 +364,13 @@ pub fn demoted(process_ix: i32, from_ns: i64) -> Row {
     }))
 }
 
+/// Of another function, that is not known to have been called there, and may have been.
+pub fn maybe_called(process_ix: i32, from_ns: i64) -> Row {
+    let Row::FileRollup(row) = demoted(process_ix, from_ns) else { unreachable!("estimates are of a file") };
+    let none = FileRollup { op: "fgetc", calls: 0, calls_error: Some(480), bytes: 0, req_bytes: 0, ..*row };
+    Row::FileRollup(Box::new(FileRollup { first_ns: None, last_ns: None, ..none }))
+}
+
 /// Sums of the writes of a process to a file, as of a trace with `--aggregate`.
 pub fn sums(process_ix: i32, from_ns: i64) -> Row {
     Row::FileRollup(Box::new(FileRollup {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::synthetic::trace::{Trace, demoted, file, hooks, meta, process, rest, rpc, sums};
+use crate::common::synthetic::trace::{Trace, demoted, file, hooks, maybe_called, meta, process, rest, rpc, sums};
 use iotrace_bpf::analysis::findings::rules::RULES;
 use iotrace_bpf::analysis::speed::EARLIER_CALLS;
 use iotrace_bpf::export::{Dataset, DatasetWriter, Options, VIEWS, VIEWS_SPARK};
@@ -120,6 +120,7 @@ fn other(opens: &[Span]) -> (Vec<Row>, Vec<Row>) {
     t.row(Row::Metric(Metric { t_ns: 1, name: EARLIER_CALLS, label: earlier, value: 2.0 }));
     t.row(sums(1, 2_000_000_000));
     t.row(demoted(1, 2_000_000_000));
+    t.row(maybe_called(1, 2_000_000_000));
     // The second dataset of the run: its times count from 10 s later, and the wall clock was set before it.
     let mut later = Trace::default();
     for (key, value) in [

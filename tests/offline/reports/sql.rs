@@ -2,7 +2,7 @@
 
 use crate::common::{figures, sql};
 
-use crate::common::synthetic::trace::Trace;
+use crate::common::synthetic::trace::{Trace, demoted, file, maybe_called, meta};
 use crate::datasets::sample::sample;
 use crate::reports::random::{Op, random, recorded, write};
 use iotrace_bpf::export::report;
@@ -32,6 +32,28 @@ fn processes() {
 #[test]
 fn empty() {
     agree(Vec::new());
+}
+
+#[test]
+fn estimated_calls() {
+    let mut trace = Trace::default();
+    for (start, op) in [(1_000, "fread"), (2_000, "fgetc")] {
+        let at = trace.call(1, None, (Layer::Stdio, op, Kind::Read), start, 50);
+        trace.moved(at, 1, 40);
+    }
+    let about = [meta("end_ns", "9000000000"), file(1, "/data")];
+    for row in about.into_iter().chain([demoted(1, 2_000_000_000), maybe_called(1, 2_000_000_000)]) {
+        trace.row(row);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.iotrace");
+    write(&path, trace.finish());
+    sql::compare_now(&path);
+    let report = report::build(&mut report::Union::open(&path).unwrap()).unwrap();
+    let stdio = report.layers.iter().find(|layer| layer.layer == "stdio").unwrap();
+    let of =
+        |name: &str| stdio.ops.iter().find(|op| op.op == name).map(|op| (op.calls, op.estimated_calls, op.calls_error));
+    assert_eq!([of("fread"), of("fgetc")], [Some((13, 12, Some(3))), Some((1, 0, Some(480)))]);
 }
 
 #[test]

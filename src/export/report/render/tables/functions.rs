@@ -20,7 +20,7 @@ pub fn functions(report: &Report) -> Table<'_> {
         vec![
             Cell::name(layer.layer),
             Cell::name(op.op),
-            Cell::from(Value::Count(op.calls)).sure(layer.complete && op.estimated_calls == 0),
+            Cell::from(Value::Count(op.calls)).sure(layer.complete && op.calls_error.is_none()),
             of(Value::Ns(op.inclusive_ns)),
             own(op.exclusive_ns.map_or(Value::Empty, Value::Ns)),
             Cell::of(op.exclusive_share, Value::Share).sure(report.complete),
@@ -62,7 +62,7 @@ pub fn functions(report: &Report) -> Table<'_> {
 pub fn layers(report: &Report) -> Table<'_> {
     let row = |layer: &LayerRow| {
         let of = |value: Value| Cell::from(value).sure(layer.complete);
-        let estimated = layer.ops.iter().any(|op| op.estimated_calls > 0);
+        let estimated = layer.ops.iter().any(|op| op.calls_error.is_some());
         vec![
             Cell::name(layer.layer),
             Cell::from(Value::Count(layer.calls)).sure(layer.complete && !estimated),
