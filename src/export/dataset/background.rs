@@ -1,7 +1,7 @@
 //! A thread that works while its owner goes on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, SendError, Sender, channel};
+use std::sync::mpsc::{Receiver, SendError, Sender, TryRecvError, channel};
 
 use anyhow::{Context as _, Result};
 
@@ -32,7 +32,7 @@ impl Background {
         if let Some(job) = left {
             job();
         }
-        Pending(result)
+        Pending { result, done: None }
     }
 }
 
@@ -44,15 +44,30 @@ fn start() -> Option<Sender<Job>> {
 }
 
 /// What a job will return.
-pub struct Pending<T>(Receiver<T>);
+pub struct Pending<T> {
+    result: Receiver<T>,
+    /// What it has returned, if someone looked.
+    done: Option<T>,
+}
 
 impl<T> Pending<T> {
+    /// Whether nobody has to wait for it any more.
+    pub fn is_done(&mut self) -> bool {
+        if self.done.is_none() {
+            match self.result.try_recv() {
+                Ok(done) => self.done = Some(done),
+                Err(why) => return why == TryRecvError::Disconnected,
+            }
+        }
+        true
+    }
+
     /// Waits for it.
     ///
     /// # Errors
     /// When the job panicked.
     pub fn wait(self) -> Result<T> {
-        self.0.recv().context("the writing thread stopped")
+        self.done.map_or_else(|| self.result.recv().context("the writing thread stopped"), Ok)
     }
 }
 
@@ -71,6 +86,23 @@ mod tests {
         let (value, thread) = first.wait().unwrap();
         assert_eq!((value, second.wait().unwrap()), (Ok(1), 2));
         assert_ne!(thread, std::thread::current().id());
+    }
+
+    #[test]
+    fn one_that_is_done_keeps_what_it_returned() {
+        let mut background = Background::default();
+        let (go, waits) = channel();
+        let mut first = background.run(move || waits.recv());
+        assert!(!first.is_done());
+        go.send(1).unwrap();
+        // Jobs run in order.
+        background.run(|| ()).wait().unwrap();
+        assert!(first.is_done() && first.is_done());
+        assert_eq!(first.wait().unwrap(), Ok(1));
+        let mut failed = background.run(|| panic!("on purpose"));
+        background.run(|| ()).wait().unwrap();
+        assert!(failed.is_done());
+        assert!(failed.wait().is_err());
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::rows::{
     Mount, Object, Process, Rollup, Row, Rpc, Span, Stack, Thread,
 };
 
-/// Rows of a table without an order that are handed on together.
+/// Rows of a table without an order that are handed on together, where no others of it are being written.
 const BATCH_ROWS: usize = 1024;
 
 /// Rows of a part, at most.
@@ -104,16 +104,19 @@ impl<T: Table, R: Borrow<T> + Send + 'static> Stream<T, R> {
             self.open(target)?;
         }
         self.waiting.push(row);
-        let Limits { group_rows, part_rows, .. } = target.limits;
-        if self.handed + self.waiting.len() >= part_rows {
+        let (waiting, Limits { group_rows, part_rows, .. }) = (self.waiting.len(), target.limits);
+        if self.handed + waiting >= part_rows {
             self.close(target)
-        } else if T::SORTED_BY.is_empty() {
-            if self.waiting.len() >= BATCH_ROWS { self.write(target) } else { Ok(()) }
-        } else if self.waiting.len() >= group_rows {
+        } else if waiting >= group_rows || (waiting.is_multiple_of(BATCH_ROWS) && self.takes_batches()) {
             self.write_beside(target)
         } else {
             Ok(())
         }
+    }
+
+    /// Whether rows need not wait until there is a row group of them, nor for rows that are being written.
+    fn takes_batches(&mut self) -> bool {
+        T::SORTED_BY.is_empty() && self.busy.as_mut().is_none_or(Pending::is_done)
     }
 
     fn open(&mut self, target: &Target) -> Result<()> {

@@ -14,6 +14,7 @@ use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
 use nix::unistd::{Gid, Uid, UnlinkatFlags, fchownat, unlinkat};
 
 use crate::export::dataset::names;
+use crate::export::files::flush;
 use crate::export::files::safe_open::{find, make_and_open, reach};
 
 /// A locked directory that files are made in, relative to its descriptor.
@@ -204,12 +205,12 @@ impl Directory {
     /// Waits until these files and their names are on the device.
     pub fn sync(&self, names: &[String]) -> Result<()> {
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        for name in names {
-            openat(&self.file, name.as_str(), flags, Mode::empty())
+        flush::all(names, |name| {
+            openat(&self.file, name, flags, Mode::empty())
                 .map_err(io::Error::from)
                 .and_then(|fd| File::from(fd).sync_all())
-                .with_context(|| format!("cannot sync {}", self.path.join(name).display()))?;
-        }
+                .with_context(|| format!("cannot sync {}", self.path.join(name).display()))
+        })?;
         match self.file.sync_all() {
             // Some file systems have nothing to sync for a directory and return an error.
             Err(e) if e.raw_os_error() == Some(Errno::EINVAL as i32) => Ok(()),

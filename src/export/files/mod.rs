@@ -2,4 +2,5 @@
 
 pub(crate) mod directory;
 pub(crate) mod file;
+mod flush;
 pub(crate) mod safe_open;

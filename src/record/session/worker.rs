@@ -168,8 +168,19 @@ fn run(worker: Worker) -> Ended {
         memory,
         t0,
     };
-    let written = s.work(&inbox, &notes, &gauges);
-    Ended { written: s.failed.map_or(written, Err), counted: s.memory.text() }
+    let worked = s.work(&inbox, &notes, &gauges);
+    let State { writer, correlator, failed, memory, .. } = s;
+    let written = worked.and_then(|()| finish(writer, correlator));
+    Ended { written: failed.map_or(written, Err), counted: memory.text() }
+}
+
+/// Closes what was written. What is known of each file and process is freed meanwhile, which may take as long; where no thread
+/// can be had (`pids.max` of the control group), before.
+fn finish(writer: Output, correlator: Correlator) -> Result<()> {
+    std::thread::scope(|scope| {
+        let _ = std::thread::Builder::new().name("free".into()).spawn_scoped(scope, move || drop(correlator));
+        writer.finish()
+    })
 }
 
 impl State {
@@ -208,8 +219,7 @@ impl State {
         {
             writer.ask(why, None);
         }
-        self.write_flight(true)?;
-        std::mem::replace(&mut self.writer, Output::None).finish()
+        self.write_flight(true)
     }
 
     fn note(&mut self, note: Note) -> Result<()> {
