@@ -1,5 +1,6 @@
 //! One field of a row as one cell of an Arrow column, there and back.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
@@ -31,7 +32,16 @@ pub trait Value: Sized + Clone {
     fn view(array: &ArrayRef) -> Result<Self::View>;
     /// The value of a cell that is not null.
     fn get(view: &Self::View, row: usize) -> Result<Self>;
+    /// The values of cells of which none is null.
+    fn each<C: Cell<Value = Self>>(view: &Self::View, rows: Range<usize>, cells: &mut Vec<C>) -> Result<()> {
+        for row in rows {
+            cells.push(C::from_value(Some(Self::get(view, row)?)).context(NULL)?);
+        }
+        Ok(())
+    }
 }
+
+const NULL: &str = "null where a value must be";
 
 /// The type of a field: a value, or a value that may be missing.
 pub trait Cell: Sized {
@@ -68,7 +78,7 @@ macro_rules! cells {
 
 cells!(i8, i16, i32, i64, f64, bool, String, Vec<String>, Vec<i64>, Vec<(String, String)>, &'static str, Layer, Kind);
 
-/// A column of a batch, ready to be read cell by cell.
+/// A column of a batch, ready to be read.
 pub struct Reading<C: Cell> {
     nulls: Option<NullBuffer>,
     view: <C::Value as Value>::View,
@@ -79,13 +89,19 @@ impl<C: Cell> Reading<C> {
         Ok(Self { nulls: array.nulls().cloned(), view: C::Value::view(array)? })
     }
 
-    pub fn get(&self, row: usize) -> Result<C> {
-        let value = if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-            None
-        } else {
-            Some(C::Value::get(&self.view, row)?)
+    /// The cells of these rows.
+    pub fn cells(&self, rows: Range<usize>) -> Result<Vec<C>> {
+        let mut cells = Vec::with_capacity(rows.len());
+        let Some(nulls) = self.nulls.as_ref().filter(|nulls| nulls.null_count() > 0) else {
+            C::Value::each(&self.view, rows, &mut cells)?;
+            return Ok(cells);
         };
-        C::from_value(value).context("null where a value must be")
+        let all = nulls.null_count() == nulls.len();
+        for row in rows {
+            let value = if all || nulls.is_null(row) { None } else { Some(C::Value::get(&self.view, row)?) };
+            cells.push(C::from_value(value).context(NULL)?);
+        }
+        Ok(cells)
     }
 }
 
@@ -112,6 +128,12 @@ macro_rules! primitives {
             }
             fn get(view: &Self::View, row: usize) -> Result<Self> {
                 Ok(view.value(row))
+            }
+            fn each<C: Cell<Value = Self>>(view: &Self::View, rows: Range<usize>, cells: &mut Vec<C>) -> Result<()> {
+                for value in view.values().get(rows).context("no such rows")? {
+                    cells.push(C::from_value(Some(*value)).context(NULL)?);
+                }
+                Ok(())
             }
         }
     )+};

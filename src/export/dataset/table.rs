@@ -1,7 +1,9 @@
 //! A table as one list of columns; schema, encodings, writing and reading all come from that list.
 
 use std::borrow::Borrow;
+use std::ops::Range;
 use std::sync::Arc;
+use std::vec::IntoIter;
 
 use anyhow::{Context, Result, bail};
 use arrow_array::{ArrayRef, RecordBatch, new_null_array};
@@ -126,11 +128,14 @@ macro_rules! table {
             }
 
             fn decode(batch: &arrow_array::RecordBatch) -> anyhow::Result<Vec<Self>> {
-                use $crate::export::dataset::table::{cell, column};
+                use $crate::export::dataset::table::{cells, column, next, some};
                 $(let $field = column::<$type>(batch, table!(@name $field $($name)?))?;)+
                 let mut rows = Vec::with_capacity(batch.num_rows());
-                for row in 0..batch.num_rows() {
-                    rows.push(Self { $($field: cell(&$field, row, table!(@name $field $($name)?))?),+ });
+                for some in some(batch.num_rows()) {
+                    $(let mut $field = cells(&$field, some.clone(), table!(@name $field $($name)?))?;)+
+                    for _ in some {
+                        rows.push(Self { $($field: next(&mut $field)?),+ });
+                    }
                 }
                 Ok(rows)
             }
@@ -150,9 +155,22 @@ pub fn column<C: Cell>(batch: &RecordBatch, name: &str) -> Result<Reading<C>> {
     Reading::new(&array).with_context(|| format!("column {name}"))
 }
 
-/// One cell of a column.
-pub fn cell<C: Cell>(column: &Reading<C>, row: usize, name: &str) -> Result<C> {
-    column.get(row).with_context(|| format!("column {name}"))
+/// So many rows at a time become cells, and these rows again: few enough for the cache.
+const SOME: usize = 256;
+
+/// All rows of a batch, some at a time.
+pub fn some(rows: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..rows).step_by(SOME).map(move |first| first..rows.min(first + SOME))
+}
+
+/// The cells of these rows in a column.
+pub fn cells<C: Cell>(column: &Reading<C>, rows: Range<usize>, name: &str) -> Result<IntoIter<C>> {
+    Ok(column.cells(rows).with_context(|| format!("column {name}"))?.into_iter())
+}
+
+/// That of the next row.
+pub fn next<C>(cells: &mut IntoIter<C>) -> Result<C> {
+    cells.next().context("a column ends too early")
 }
 
 /// The Arrow schema of a table, `host` first.

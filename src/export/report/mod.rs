@@ -196,6 +196,7 @@ impl Collected {
         self.lookups.span(span);
         self.stacks.span(span);
         self.slowest.span(span, around);
+        self.chains.root(span, around);
         if span.flags & flag::SUMMED != 0 {
             return;
         }
@@ -239,7 +240,7 @@ impl Collected {
     }
 }
 
-/// Reads a source once, the spans of the slowest calls again, and all of it when there are too many files for one time. Memory
+/// Reads a source once, the spans of the slowest calls again, and all of it when there are too many files or outermost calls for one time. Memory
 /// grows with the number of functions, processes and calls of phases, not with the number of other calls, nor of files.
 pub fn build(source: &mut dyn Source) -> Result<Report> {
     build_with(source, &Config::default())

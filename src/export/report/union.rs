@@ -352,7 +352,14 @@ impl Union {
 
 impl Source for Union {
     fn spans(&mut self, each: Each<Span>) -> Result<()> {
-        self.rows(|row: Span| each(&row))
+        self.parts.iter().try_for_each(|part| {
+            let ids = self.ids(part);
+            part.dataset.rows_in_place(|span: &mut Span| {
+                span.renumber(&ids);
+                span.shift(part.begins_ns.saturating_neg());
+                each(span)
+            })
+        })
     }
 
     fn blocks(&mut self, each: Each<Block>) -> Result<()> {
