@@ -44,7 +44,11 @@ mod tests {
     fn each_is_flushed_once() {
         for count in [0, 1, 3, 50] {
             let (names, seen) = (names(count), Mutex::new(Vec::new()));
-            all(&names, |name| Ok(seen.lock().unwrap().push(name.to_owned()))).unwrap();
+            let flush = |name: &str| {
+                seen.lock().unwrap().push(name.to_owned());
+                Ok(())
+            };
+            all(&names, flush).unwrap();
             let seen = seen.into_inner().unwrap();
             assert_eq!(seen.len(), count);
             assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), names.into_iter().collect());

@@ -240,8 +240,9 @@ impl Collected {
     }
 }
 
-/// Reads a source once, the spans of the slowest calls again, and all of it when there are too many files or outermost calls for one time. Memory
-/// grows with the number of functions, processes and calls of phases, not with the number of other calls, nor of files.
+/// Reads a source once, the spans of the slowest calls again, and all of it when there are too many files, or outermost
+/// calls that requests are linked to, for one time. Memory grows with the number of functions, processes and calls of
+/// phases, not with the number of other calls, nor of files.
 pub fn build(source: &mut dyn Source) -> Result<Report> {
     build_with(source, &Config::default())
 }
