@@ -79,8 +79,8 @@ pub struct ClassBytes {
 /// Read and write, in this order.
 const DIRECTIONS: [Kind; 2] = [Kind::Read, Kind::Write];
 
-/// Calls, requests, and layers of outermost calls that are remembered until it is known what they belong to: 2 Mi each, some
-/// 150 MiB.
+/// Requests, calls that they are linked to, phases and outermost calls that are remembered until it is known what belongs to
+/// what: 2 Mi of each, some 300 MiB.
 const REMEMBERED_MAX: usize = 2 << 20;
 
 /// [`BlockLink::how`](crate::rows::BlockLink) where the call wrote the data into the page cache.
@@ -107,8 +107,6 @@ pub struct Chains {
     phases: HashSet<i64>,
     /// All others, with their layers.
     roots: Vec<(i64, Layer)>,
-    /// `roots` has only some of them, or not what device requests are linked to: calls inside phases.
-    read_again: bool,
     requests: HashMap<i64, Request>,
     overflow: bool,
 }
@@ -118,24 +116,16 @@ fn side(kind: Kind) -> usize {
 }
 
 impl Chains {
-    /// Every call that counts, those that were summed up, too: device requests may be linked to it.
-    pub fn root(&mut self, span: &Span, around: &Enclosing) {
-        if span.parent_id.is_some() {
-            return;
-        }
-        if around.call.is_none() {
-            if self.phases.len() < REMEMBERED_MAX {
+    pub fn span(&mut self, span: &Span, around: &Enclosing) {
+        let Some((_, called)) = around.call else {
+            if span.parent_id.is_none() && self.phases.len() < REMEMBERED_MAX {
                 self.phases.insert(span.span_id);
             }
-        } else if self.roots.len() < REMEMBERED_MAX {
+            return;
+        };
+        if span.parent_id.is_none() && self.roots.len() < REMEMBERED_MAX {
             self.roots.push((span.span_id, span.layer));
-        } else {
-            self.read_again = true;
         }
-    }
-
-    pub fn span(&mut self, span: &Span, around: &Enclosing) {
-        let Some((_, called)) = around.call else { return };
         if let Some(called) = around.asks {
             self.ask(span, called);
         }
@@ -179,7 +169,8 @@ impl Chains {
 
     /// After all spans and requests: which calls the requests belong to, and what was asked for in operations that came
     /// after their parts. `each` gets every call that counts as asked by the program and was not known to do so before.
-    /// Only calls for which `counts` holds do. Reads all calls again where such operations came, or too much to remember.
+    /// Only calls for which `counts` holds do. All calls are read again where there are such operations, and where requests
+    /// are linked to other calls than the outermost ones that are remembered: inside phases, for example.
     pub fn resolve(
         &mut self,
         source: &mut dyn Source,
@@ -188,13 +179,11 @@ impl Chains {
         each: &mut dyn FnMut(&Span),
     ) -> Result<()> {
         self.links(source)?;
+        self.resolve_roots();
         self.overflow |= first.overflow();
-        let roots = std::mem::take(&mut self.roots);
-        if !first.early && (self.linked.is_empty() || !self.read_again) {
-            self.resolve_roots(roots);
+        if !first.early && self.linked.is_empty() {
             return Ok(());
         }
-        drop(roots);
         let (mut before, mut nesting) = (Nesting::default(), first.again());
         source.spans(&mut |span| {
             let (first, around) = (before.of(span), nesting.of(span));
@@ -218,14 +207,17 @@ impl Chains {
     }
 
     /// Gives the bytes of requests to the layers of the outermost calls that they are linked to.
-    fn resolve_roots(&mut self, mut roots: Vec<(i64, Layer)>) {
+    fn resolve_roots(&mut self) {
+        let mut roots = std::mem::take(&mut self.roots);
         roots.sort_unstable_by_key(|(id, _)| *id);
-        for ((id, kind), bytes) in std::mem::take(&mut self.linked) {
-            let root = roots.binary_search_by_key(&id, |(id, _)| *id).ok().and_then(|at| roots.get(at));
+        let Self { linked, moved, .. } = self;
+        linked.retain(|(id, kind), bytes| {
+            let root = roots.binary_search_by_key(id, |(id, _)| *id).ok().and_then(|at| roots.get(at));
             if let Some((_, called)) = root {
-                self.moved.entry((kind, *called, Layer::Block)).or_default().merge(bytes);
+                moved.entry((*kind, *called, Layer::Block)).or_default().merge(*bytes);
             }
-        }
+            root.is_none()
+        });
     }
 
     /// Gives the bytes of requests to the calls they are linked to: to the root, which stands for all inside it, unless
@@ -245,9 +237,7 @@ impl Chains {
             // The data of one write would count twice otherwise: for the call that wrote it, and for the one that flushed it.
             let counts = |r: &&Request| r.kind == Kind::Read || !r.written || link.how == WRITTEN;
             if let Some(request) = requests.get(&link.req_id).filter(counts) {
-                let in_phase = self.phases.contains(&link.root_id);
-                self.read_again |= in_phase;
-                let of = if in_phase { link.span_id } else { link.root_id };
+                let of = if self.phases.contains(&link.root_id) { link.span_id } else { link.root_id };
                 let key = (of, request.kind);
                 if self.linked.len() < REMEMBERED_MAX || self.linked.contains_key(&key) {
                     let bytes = Bytes { sum: Some(link.bytes), unknown_calls: 0 };

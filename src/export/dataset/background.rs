@@ -46,7 +46,7 @@ fn start() -> Option<Sender<Job>> {
 /// What a job will return.
 pub struct Pending<T> {
     result: Receiver<T>,
-    /// What it has returned, if someone looked.
+    /// What it has returned, once that was looked at.
     done: Option<T>,
 }
 
@@ -68,6 +68,13 @@ impl<T> Pending<T> {
     /// When the job panicked.
     pub fn wait(self) -> Result<T> {
         self.done.map_or_else(|| self.result.recv().context("the writing thread stopped"), Ok)
+    }
+}
+
+impl<T, E> Pending<Result<T, E>> {
+    /// Whether it is over and has failed.
+    pub fn has_failed(&mut self) -> bool {
+        self.is_done() && !matches!(self.done, Some(Ok(_)))
     }
 }
 
@@ -99,10 +106,21 @@ mod tests {
         background.run(|| ()).wait().unwrap();
         assert!(first.is_done() && first.is_done());
         assert_eq!(first.wait().unwrap(), Ok(1));
-        let mut failed = background.run(|| panic!("on purpose"));
+        let mut panicked = background.run(|| panic!("on purpose"));
         background.run(|| ()).wait().unwrap();
-        assert!(failed.is_done());
-        assert!(failed.wait().is_err());
+        assert!(panicked.is_done());
+        assert!(panicked.wait().is_err());
+    }
+
+    #[test]
+    fn a_failure_shows_before_it_is_waited_for() {
+        let mut background = Background::default();
+        let mut jobs: [Pending<Result<u8, u8>>; 3] =
+            [background.run(|| Ok(1)), background.run(|| Err(2)), background.run(|| panic!("on purpose"))];
+        background.run(|| ()).wait().unwrap();
+        assert_eq!(jobs.each_mut().map(Pending::has_failed), [false, true, true]);
+        let [good, bad, _] = jobs;
+        assert_eq!((good.wait().unwrap(), bad.wait().unwrap()), (Ok(1), Err(2)));
     }
 
     #[test]

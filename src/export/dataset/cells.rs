@@ -35,13 +35,13 @@ pub trait Value: Sized + Clone {
     /// The values of cells of which none is null.
     fn each<C: Cell<Value = Self>>(view: &Self::View, rows: Range<usize>, cells: &mut Vec<C>) -> Result<()> {
         for row in rows {
-            cells.push(C::from_value(Some(Self::get(view, row)?)).context(NULL)?);
+            cells.push(C::from_value(Some(Self::get(view, row)?)).context(NULL_CELL)?);
         }
         Ok(())
     }
 }
 
-const NULL: &str = "null where a value must be";
+const NULL_CELL: &str = "null where a value must be";
 
 /// The type of a field: a value, or a value that may be missing.
 pub trait Cell: Sized {
@@ -99,7 +99,7 @@ impl<C: Cell> Reading<C> {
         let all = nulls.null_count() == nulls.len();
         for row in rows {
             let value = if all || nulls.is_null(row) { None } else { Some(C::Value::get(&self.view, row)?) };
-            cells.push(C::from_value(value).context(NULL)?);
+            cells.push(C::from_value(value).context(NULL_CELL)?);
         }
         Ok(cells)
     }
@@ -131,7 +131,7 @@ macro_rules! primitives {
             }
             fn each<C: Cell<Value = Self>>(view: &Self::View, rows: Range<usize>, cells: &mut Vec<C>) -> Result<()> {
                 for value in view.values().get(rows).context("no such rows")? {
-                    cells.push(C::from_value(Some(*value)).context(NULL)?);
+                    cells.push(C::from_value(Some(*value)).context(NULL_CELL)?);
                 }
                 Ok(())
             }

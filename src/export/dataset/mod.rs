@@ -127,7 +127,11 @@ impl DatasetWriter {
     }
 
     /// Closes the open parts when they are old enough. `elapsed` is the time since the start of the trace.
+    ///
+    /// # Errors
+    /// When a file cannot be written, or could not be since the last call.
     pub fn tick(&mut self, elapsed: Duration) -> Result<()> {
+        self.streams.check().map_err(|error| explain(&self.target, error))?;
         if elapsed < self.due {
             return Ok(());
         }

@@ -19,8 +19,10 @@ use crate::rows::{
     Mount, Object, Process, Rollup, Row, Rpc, Span, Stack, Thread,
 };
 
-/// Rows of a table without an order that are handed on together, where no others of it are being written.
+/// Rows of a table without an order that are handed on together, while no others of it are being written; and so many wait at
+/// most while others are.
 const BATCH_ROWS: usize = 1024;
+const WAITING_ROWS: usize = 16 * BATCH_ROWS;
 
 /// Rows of a part, at most.
 pub const PART_ROWS: usize = 8 * 1024 * 1024;
@@ -46,7 +48,7 @@ pub struct Target {
     pub directory: Directory,
     pub host: String,
     pub limits: Limits,
-    /// Writes row groups while the next ones come.
+    /// Writes rows while the next ones come.
     pub background: Background,
     /// Names of the parts closed so far.
     pub closed: Vec<String>,
@@ -106,17 +108,23 @@ impl<T: Table, R: Borrow<T> + Send + 'static> Stream<T, R> {
         self.waiting.push(row);
         let (waiting, Limits { group_rows, part_rows, .. }) = (self.waiting.len(), target.limits);
         if self.handed + waiting >= part_rows {
-            self.close(target)
-        } else if waiting >= group_rows || (waiting.is_multiple_of(BATCH_ROWS) && self.takes_batches()) {
-            self.write_beside(target)
-        } else {
-            Ok(())
+            return self.close(target);
         }
+        let enough = if T::SORTED_BY.is_empty() {
+            waiting >= WAITING_ROWS
+                || (waiting.is_multiple_of(BATCH_ROWS) && self.busy.as_mut().is_none_or(Pending::is_done))
+        } else {
+            waiting >= group_rows
+        };
+        if enough { self.write_beside(target) } else { Ok(()) }
     }
 
-    /// Whether rows need not wait until there is a row group of them, nor for rows that are being written.
-    fn takes_batches(&mut self) -> bool {
-        T::SORTED_BY.is_empty() && self.busy.as_mut().is_none_or(Pending::is_done)
+    /// Returns what has failed while rows came.
+    fn check(&mut self) -> Result<()> {
+        if self.busy.as_mut().is_some_and(Pending::has_failed) {
+            self.take_part()?;
+        }
+        Ok(())
     }
 
     fn open(&mut self, target: &Target) -> Result<()> {
@@ -199,6 +207,12 @@ macro_rules! streams {
             /// Opens a part of every table.
             pub fn open_all(&mut self, target: &Target) -> Result<()> {
                 $(self.$field.open(target)?;)+
+                Ok(())
+            }
+
+            /// Returns what has failed beside the caller, if anything has.
+            pub fn check(&mut self) -> Result<()> {
+                $(self.$field.check()?;)+
                 Ok(())
             }
 

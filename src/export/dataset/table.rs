@@ -16,7 +16,7 @@ use parquet::schema::types::ColumnPath;
 use crate::export::dataset::cells::{Cell, Reading, Value, dictionary_type};
 
 /// Rows per row group. As many calls wait in memory until they are sorted, and as many more while those before them are
-/// written: 15 MB each.
+/// written: 15 MB each. Fewer rows of other tables wait (`stream.rs`).
 pub const GROUP_ROWS: usize = 64 * 1024;
 
 /// The version of the schema that this program writes and reads.
@@ -128,13 +128,13 @@ macro_rules! table {
             }
 
             fn decode(batch: &arrow_array::RecordBatch) -> anyhow::Result<Vec<Self>> {
-                use $crate::export::dataset::table::{cells, column, next, some};
+                use $crate::export::dataset::table::{cells_of, chunks, column, next_cell};
                 $(let $field = column::<$type>(batch, table!(@name $field $($name)?))?;)+
                 let mut rows = Vec::with_capacity(batch.num_rows());
-                for some in some(batch.num_rows()) {
-                    $(let mut $field = cells(&$field, some.clone(), table!(@name $field $($name)?))?;)+
-                    for _ in some {
-                        rows.push(Self { $($field: next(&mut $field)?),+ });
+                for chunk in chunks(batch.num_rows()) {
+                    $(let mut $field = cells_of(&$field, chunk.clone(), table!(@name $field $($name)?))?;)+
+                    for _ in chunk {
+                        rows.push(Self { $($field: next_cell(&mut $field)?),+ });
                     }
                 }
                 Ok(rows)
@@ -155,22 +155,22 @@ pub fn column<C: Cell>(batch: &RecordBatch, name: &str) -> Result<Reading<C>> {
     Reading::new(&array).with_context(|| format!("column {name}"))
 }
 
-/// So many rows at a time become cells, and these rows again: few enough for the cache.
-const SOME: usize = 256;
+/// Rows that are decoded together, column by column: few enough for the cache.
+const CHUNK_ROWS: usize = 256;
 
-/// All rows of a batch, some at a time.
-pub fn some(rows: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..rows).step_by(SOME).map(move |first| first..rows.min(first + SOME))
+/// The rows of a batch in chunks.
+pub fn chunks(rows: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..rows).step_by(CHUNK_ROWS).map(move |first| first..rows.min(first + CHUNK_ROWS))
 }
 
-/// The cells of these rows in a column.
-pub fn cells<C: Cell>(column: &Reading<C>, rows: Range<usize>, name: &str) -> Result<IntoIter<C>> {
+/// The cells of a column in these rows.
+pub fn cells_of<C: Cell>(column: &Reading<C>, rows: Range<usize>, name: &str) -> Result<IntoIter<C>> {
     Ok(column.cells(rows).with_context(|| format!("column {name}"))?.into_iter())
 }
 
-/// That of the next row.
-pub fn next<C>(cells: &mut IntoIter<C>) -> Result<C> {
-    cells.next().context("a column ends too early")
+/// The cell of the next row.
+pub fn next_cell<C>(cells: &mut IntoIter<C>) -> Result<C> {
+    cells.next().context("a column has fewer cells than others")
 }
 
 /// The Arrow schema of a table, `host` first.

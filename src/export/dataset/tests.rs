@@ -258,6 +258,42 @@ fn spans_are_sorted_within_row_groups() {
 }
 
 #[test]
+fn rows_without_an_order_stay_in_theirs_while_others_are_written() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("t");
+    let mut writer =
+        DatasetWriter::create_with(options(&path), Limits { group_rows: 64, ..Limits::default() }, false).unwrap();
+    let row = |at: i64| BlockLink { req_id: at, span_id: -at, root_id: 7, bytes: at % 5, how: "writeback" };
+    // More than wait at most, and no whole number of batches; calls between them keep the writing thread busy.
+    let count = 3 * 16 * 1024 + 500;
+    for at in 0..count {
+        writer.push(Row::BlockLink(row(at))).unwrap();
+        if at % 100 == 0 {
+            writer.push(Row::Span(Box::new(span(1, at as u32, at)))).unwrap();
+        }
+    }
+    writer.finish().unwrap();
+    let dataset = Dataset::open(&path).unwrap();
+    let read: Vec<BlockLink> = dataset.all().unwrap();
+    assert!(read == (0..count).map(row).collect::<Vec<_>>());
+    assert_eq!(spans(&dataset).len() as i64, count / 100 + 1);
+}
+
+#[test]
+fn cells_are_read_whichever_of_them_are_null() {
+    let of = |at: u32| Span {
+        // No nulls; some, in one chunk of rows; most; nothing else.
+        op: if at.is_multiple_of(2) { "read" } else { "write" },
+        offset: (at != 300).then_some(i64::from(at)),
+        cmd: at.is_multiple_of(97).then_some("F_GETFL"),
+        rank: None,
+        ..span(1, at, i64::from(at))
+    };
+    let rows: Vec<Span> = (0..700).map(of).collect();
+    assert!(Span::decode(&batch("h", &rows)).unwrap() == rows);
+}
+
+#[test]
 fn spans_of_some_roots_only() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("t");

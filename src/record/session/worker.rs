@@ -174,8 +174,8 @@ fn run(worker: Worker) -> Ended {
     Ended { written: failed.map_or(written, Err), counted: memory.text() }
 }
 
-/// Closes what was written. What is known of each file and process is freed meanwhile, which may take as long; where no thread
-/// can be had (`pids.max` of the control group), before.
+/// Closes what was written. What is known of files and processes is freed meanwhile, which may take as long; where no
+/// thread can be had (`pids.max` of the control group), before.
 fn finish(writer: Output, correlator: Correlator) -> Result<()> {
     std::thread::scope(|scope| {
         let _ = std::thread::Builder::new().name("free".into()).spawn_scoped(scope, move || drop(correlator));

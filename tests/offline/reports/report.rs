@@ -281,6 +281,28 @@ fn write_back_counts_for_its_writer() {
     assert_eq!(device(&r.amplification.read), [("hdf5", 1024)]);
 }
 
+/// Calls that helper threads make for an operation are inside it, and roots themselves where requests were linked to them.
+#[test]
+fn requests_of_a_call_inside_another_one_count_for_its_layer() {
+    let mut t = Trace::default();
+    let operation = t.call(0, None, (Layer::Stdio, "aio_write", Kind::Write), 0, 1000);
+    let write = t.call(0, Some(operation), PWRITE, 10, 500);
+    t.moved(write, 1, 4096);
+    t.request(1, write, ("write", "sync"), 4096, 10);
+    let mut rows = t.finish();
+    let mut links = 0;
+    for row in &mut rows {
+        if let Row::BlockLink(link) = row {
+            link.root_id = link.span_id;
+            links += 1;
+        }
+    }
+    assert_eq!(links, 1);
+    let write = build(&mut rows).unwrap().amplification.write;
+    let device: Vec<_> = write.by_called.iter().map(|called| (called.layer, called.device)).collect();
+    assert_eq!(device, [("stdio", 4096)]);
+}
+
 const MAIN: (Layer, &str, Kind) = (Layer::App, "main", Kind::Other);
 const STEP: (Layer, &str, Kind) = (Layer::App, "step", Kind::Other);
 
