@@ -3,7 +3,8 @@
 #ifndef IOT_INNER_VALUE_H
 #define IOT_INNER_VALUE_H
 
-#define IOT_SAME_CALL 20000 /* ns between two probes of one call */
+#define IOT_SAME_CALL	   20000  /* ns between two probes of one call */
+#define IOT_SAME_ARGUMENTS 200000 /* the same, where its arguments are the same */
 
 /*
  * While the probes of a file are exchanged for others, a call meets both: the second one, a moment later, is not another

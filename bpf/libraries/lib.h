@@ -106,12 +106,24 @@ __noinline int iot_lib_enters(struct iot_task *t, struct iot_spec *s, struct iot
 	return iot_cookie_has(cookie, IOT_COOKIE_NO_RETPROBE);
 }
 
-static __always_inline bool iot_entered_already(struct iot_task *t, u64 sp, u64 cookie)
+/*
+ * While probes are exchanged: has the other link's probe met this call already? Mostly within a few us; where an interrupt
+ * came between the two, the arguments show that it is no other call.
+ */
+static __always_inline bool iot_entered_already(struct iot_task *t, struct pt_regs *ctx, u64 cookie)
 {
 	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
+	u64 ago;
 
-	return t->depth && f->sp == sp && f->spec == iot_cookie_row(cookie) &&
-	       f->copy == (u8)(cookie >> IOT_COOKIE_COPY) && bpf_ktime_get_ns() - f->start < IOT_SAME_CALL;
+	if (!t->depth || f->sp != PT_REGS_SP(ctx) || f->spec != iot_cookie_row(cookie) ||
+	    f->copy != (u8)(cookie >> IOT_COOKIE_COPY))
+		return false;
+	ago = bpf_ktime_get_ns() - f->start;
+	if (ago < IOT_SAME_CALL)
+		return true;
+	return ago < IOT_SAME_ARGUMENTS && f->a[0] == PT_REGS_PARM1(ctx) && f->a[1] == PT_REGS_PARM2(ctx) &&
+	       f->a[2] == PT_REGS_PARM3(ctx) && f->a[3] == PT_REGS_PARM4(ctx) && f->a[4] == PT_REGS_PARM5(ctx) &&
+	       f->a[5] == PT_REGS_PARM6(ctx);
 }
 
 /* Is the call one of a demoted function that will not be summed up? */
@@ -146,7 +158,7 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	/* what a program sends for itself is not wanted, and there may be much of it */
 	if ((s->flags & IOT_S_INSIDE) && !t->depth && !s->handle.from && s->arrays[0].when == IOT_READ_NEVER)
 		return 1;
-	if (iot_exchanging && iot_entered_already(t, PT_REGS_SP(ctx), cookie))
+	if (iot_exchanging && iot_entered_already(t, ctx, cookie))
 		return 1;
 	if (s->flags & IOT_S_JUMPS) {
 		iot_lib_jumps(t, PT_REGS_PARM1(ctx) + s->got.k, PT_REGS_SP(ctx));
