@@ -107,8 +107,8 @@ __noinline int iot_lib_enters(struct iot_task *t, struct iot_spec *s, struct iot
 }
 
 /*
- * While probes are exchanged: has the other link's probe met this call already? Mostly within a few us; where an interrupt
- * came between the two, the arguments show that it is no other call.
+ * While probes are exchanged: has the other link's probe met this call already? Mostly within a few us; where an
+ * interrupt came between the two, the arguments show that it is no other call.
  */
 static __always_inline bool iot_entered_already(struct iot_task *t, struct pt_regs *ctx, u64 cookie)
 {

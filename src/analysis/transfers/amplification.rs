@@ -79,8 +79,8 @@ pub struct ClassBytes {
 /// Read and write, in this order.
 const DIRECTIONS: [Kind; 2] = [Kind::Read, Kind::Write];
 
-/// Requests, calls that they are linked to, phases and outermost calls that are remembered until it is known what belongs to
-/// what: 2 Mi of each, some 300 MiB.
+/// Requests, calls that they are linked to, phases and outermost calls that are remembered until it is known what
+/// belongs to what: 2 Mi of each, some 300 MiB.
 const REMEMBERED_MAX: usize = 2 << 20;
 
 /// [`BlockLink::how`](crate::rows::BlockLink) where the call wrote the data into the page cache.
@@ -169,8 +169,8 @@ impl Chains {
 
     /// After all spans and requests: which calls the requests belong to, and what was asked for in operations that came
     /// after their parts. `each` gets every call that counts as asked by the program and was not known to do so before.
-    /// Only calls for which `counts` holds do. All calls are read again where there are such operations, and where requests
-    /// are linked to other calls than the outermost ones that are remembered: inside phases, for example.
+    /// Only calls for which `counts` holds do. All calls are read again where there are such operations, and where
+    /// requests are linked to other calls than the outermost ones that are remembered: inside phases, for example.
     pub fn resolve(
         &mut self,
         source: &mut dyn Source,

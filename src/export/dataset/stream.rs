@@ -19,9 +19,9 @@ use crate::rows::{
     Mount, Object, Process, Rollup, Row, Rpc, Span, Stack, Thread,
 };
 
-/// Rows of a table without an order that are handed on together, while no others of it are being written; and so many wait at
-/// most while others are.
+/// Rows of a table without an order that are handed on together, while no others of it are being written.
 const BATCH_ROWS: usize = 1024;
+/// Its rows that wait at most while others are.
 const WAITING_ROWS: usize = 16 * BATCH_ROWS;
 
 /// Rows of a part, at most.

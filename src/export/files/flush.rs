@@ -6,12 +6,12 @@ use std::thread;
 
 use anyhow::Result;
 
-/// Files that are flushed at the same time. Those that wait for the device together share one flush of its cache: 44 new files
-/// on ext4 took 160 ms one after the other, 12 ms by 4 threads, and 8 to 16 ms by more.
+/// Files that are flushed at the same time. Those that wait for the device together share one flush of its cache: 44 new
+/// files on ext4 took 160 ms one after the other, 12 ms by 4 threads, and 8 to 16 ms by 8 and 16.
 const AT_ONCE: usize = 4;
 
-/// Calls `flush` for each of these names, for some at a time. Where no thread can be had (`pids.max` of the control group) the
-/// caller does it alone.
+/// Calls `flush` for each of these names, for some at a time. Where no thread can be had (`pids.max` of the control
+/// group) the caller does it alone.
 ///
 /// # Errors
 /// The first failure that is found. Some of the other names may not have been flushed then.

@@ -239,9 +239,9 @@ impl Collected {
     }
 }
 
-/// Reads a source once, the spans of the slowest calls again, and all of it where there is too much for one time: files, or
-/// calls that device requests belong to. Memory grows with the number of functions, processes and calls of phases, not with
-/// the number of files; with that of outermost calls up to 2 Mi of them, 32 MiB.
+/// Reads a source once, the spans of the slowest calls again, and all of it where there is too much for one time: files,
+/// or calls that device requests belong to. Memory grows with the number of functions, processes and calls of phases,
+/// not with the number of files; with that of outermost calls up to 2 Mi of them, 32 MiB.
 pub fn build(source: &mut dyn Source) -> Result<Report> {
     build_with(source, &Config::default())
 }

@@ -281,7 +281,8 @@ fn write_back_counts_for_its_writer() {
     assert_eq!(device(&r.amplification.read), [("hdf5", 1024)]);
 }
 
-/// Calls that helper threads make for an operation are inside it, and roots themselves where requests were linked to them.
+/// Calls that helper threads make for an operation are inside it, and roots themselves where requests were linked to
+/// them.
 #[test]
 fn requests_of_a_call_inside_another_one_count_for_its_layer() {
     let mut t = Trace::default();
