@@ -176,16 +176,12 @@ fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 
             Err(RecvTimeoutError::Disconnected) => return Err(Late::Failed),
             Err(RecvTimeoutError::Timeout) => {}
         }
-        let Scheduled { on_cpu, run_queue, runs } = thread.get().and_then(|tid| scheduled(*tid)).unwrap_or_default();
-        let waited = begun.elapsed().saturating_sub(on_cpu + run_queue);
-        if on_cpu >= limit {
-            return Err(Late::Computes);
+        let known = thread.get().map_or(Scheduled::NOT_BEGUN, |tid| scheduled(*tid).unwrap_or_default());
+        let elapsed = begun.elapsed();
+        if let Some(late) = known.late(elapsed, limit) {
+            return Err(late);
         }
-        // The kernel adds up how long it was kept from a CPU when it gets one.
-        if waited >= limit && !runs {
-            return Err(Late::Waits);
-        }
-        pause = LOOK.max(limit.saturating_sub(waited.max(on_cpu)));
+        pause = LOOK.max(limit.saturating_sub(known.waited(elapsed).max(known.on_cpu)));
     }
 }
 
@@ -196,6 +192,24 @@ struct Scheduled {
     run_queue: Duration,
     /// It has a CPU now, or is kept from one.
     runs: bool,
+}
+
+impl Scheduled {
+    /// Before its first run a thread has no number; it is kept from a CPU.
+    const NOT_BEGUN: Self = Self { on_cpu: Duration::ZERO, run_queue: Duration::ZERO, runs: true };
+
+    /// How much of the time since its start it waited for something else than a CPU.
+    const fn waited(&self, elapsed: Duration) -> Duration {
+        elapsed.saturating_sub(self.on_cpu.saturating_add(self.run_queue))
+    }
+
+    fn late(&self, elapsed: Duration, limit: Duration) -> Option<Late> {
+        if self.on_cpu >= limit {
+            return Some(Late::Computes);
+        }
+        // The kernel adds up how long it was kept from a CPU when it gets one.
+        (self.waited(elapsed) >= limit && !self.runs).then_some(Late::Waits)
+    }
 }
 
 /// The first two figures of a thread's `schedstat`, in ns (Documentation/scheduler/sched-stats.rst), where the kernel has it,
@@ -283,6 +297,15 @@ mod tests {
         assert_eq!(within(SHORT, computes), Err(Late::Computes));
         end.store(true, Ordering::Relaxed);
         assert_eq!(within(LONG, || panic!("on purpose")), Err::<(), _>(Late::Failed));
+    }
+
+    #[test]
+    fn a_thread_that_is_kept_from_a_cpu_is_not_late() {
+        assert_eq!(Scheduled::NOT_BEGUN.late(LONG, SHORT), None);
+        let sleeps = Scheduled { run_queue: LONG, ..Scheduled::default() };
+        assert_eq!([LONG, LONG + SHORT].map(|elapsed| sleeps.late(elapsed, SHORT)), [None, Some(Late::Waits)]);
+        let computes = Scheduled { on_cpu: SHORT, ..Scheduled::NOT_BEGUN };
+        assert_eq!(computes.late(LONG, SHORT), Some(Late::Computes));
     }
 
     #[test]
