@@ -23,11 +23,34 @@ const COMPARE_LATER: &str = "IOTRACE_TEST_COMPARE_LATER";
 /// and errors exactly, percentiles within the documented error of the histogram. Then those of dashboard and metrics.
 /// In `cargo xtask test` and the virtual machines of `cargo xtask vm` the dataset is kept, and compared by these.
 pub fn compare(dir: &Path) {
-    let Some(kept) = std::env::var_os(COMPARE_LATER) else { return compare_now(dir) };
+    match std::env::var_os(COMPARE_LATER) {
+        Some(kept) => keep(dir, kept.as_ref(), None),
+        None => compare_now(dir),
+    }
+}
+
+/// Checks a condition over the dataset's views, which is `true` in SQL: at once, or when datasets that were kept are compared.
+pub fn holds(dir: &Path, condition: &str) {
+    match std::env::var_os(COMPARE_LATER) {
+        Some(kept) => keep(dir, kept.as_ref(), Some(condition)),
+        None => holds_now(dir, condition),
+    }
+}
+
+fn holds_now(dir: &Path, condition: &str) {
+    let rows = query(dir, &format!("SELECT {condition} AS holds"));
+    assert_eq!(rows, [serde_json::json!({"holds": true})], "{condition}");
+}
+
+/// Keeps a copy of a dataset, to be compared or with a condition.
+fn keep(dir: &Path, kept: &Path, condition: Option<&str>) {
     let test = std::thread::current().name().unwrap_or("test").replace("::", ".");
-    let copy = tempfile::Builder::new().prefix(&format!("{test}-")).tempdir_in(&kept).unwrap().keep();
+    let copy = tempfile::Builder::new().prefix(&format!("{test}-")).tempdir_in(kept).unwrap().keep();
     let out = Command::new("cp").arg("-R").arg(dir).arg(&copy).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    if let Some(condition) = condition {
+        std::fs::write(copy.join(CONDITION), condition).unwrap();
+    }
     // What is there under this name is complete.
     let complete = format!("{}.{COMPLETE}", copy.display());
     std::fs::rename(&copy, complete).unwrap();
@@ -35,6 +58,8 @@ pub fn compare(dir: &Path) {
 
 /// Of a dataset that was kept.
 const COMPLETE: &str = "kept";
+/// The file beside it with the condition that it is kept for.
+const CONDITION: &str = "condition.sql";
 
 /// The same at once.
 pub fn compare_now(dir: &Path) {
@@ -56,17 +81,24 @@ fn compare_with(dir: &Path, options: &[&str]) {
     assert!(out.status.success(), "the report on {} differs from SQL:\n{output}{erred}", dir.display());
 }
 
-/// Compares the datasets that were kept in a directory.
+/// Compares the datasets that were kept in a directory, and checks what they were kept for.
 pub fn compare_kept(kept: &Path) {
     let copies = std::fs::read_dir(kept).unwrap().map(|copy| copy.unwrap().path());
     let copies = copies.filter(|copy| copy.extension().is_some_and(|extension| extension == COMPLETE));
-    let datasets: Vec<PathBuf> =
-        copies.flat_map(|copy| std::fs::read_dir(copy).unwrap()).map(|dataset| dataset.unwrap().path()).collect();
-    assert!(!datasets.is_empty(), "no dataset was kept in {}", kept.display());
-    for dataset in datasets {
-        // There are dozens, and views over files take twice as long.
-        compare_with(&dataset, &["tables"]);
+    let mut datasets = 0;
+    for copy in copies {
+        let condition = std::fs::read_to_string(copy.join(CONDITION)).ok();
+        let all = std::fs::read_dir(&copy).unwrap().map(|dataset| dataset.unwrap().path());
+        for dataset in all.filter(|path| path.is_dir()) {
+            datasets += 1;
+            match &condition {
+                Some(condition) => holds_now(&dataset, condition),
+                // There are dozens, and views over files take twice as long.
+                None => compare_with(&dataset, &["tables"]),
+            }
+        }
     }
+    assert!(datasets > 0, "no dataset was kept in {}", kept.display());
 }
 
 /// `DuckDB` shows the progress of what takes long before it.

@@ -30,7 +30,7 @@ fn trace(work: &Path, options: &[&str]) {
     live::until("the command", || work.join("begun").exists());
     for seconds in [HOUR, -2 * HOUR, HOUR] {
         let before = lines();
-        live::until("lines", || lines() > before + 15);
+        live::until("lines", || lines() > before + 5);
         set(seconds);
     }
     fs::write(work.join("over"), "").unwrap();
