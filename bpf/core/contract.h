@@ -309,18 +309,27 @@ enum iot_brief_state {
  * that leads to the filters and the layout of a dataset; with IOT_COOKIE_FIELD where the field is.
  */
 enum iot_cookie {
-	IOT_COOKIE_COPY = 16,	     /* 8 bits from here on: which copy of the library */
-	IOT_COOKIE_INDIRECT = 24,    /* the variable's address stands where the distance leads */
-	IOT_COOKIE_NO_RETPROBE = 25, /* entry of a function without return probe: its return instructions have probes */
-	IOT_COOKIE_LEAVE = 26,	     /* a return instruction of such a function */
-	IOT_COOKIE_JUMP = 27,	     /* a jump out of one: it may go on in another function */
-	IOT_COOKIE_FIELD = 28,	     /* no call: the library has a pointer to a structure that has an inner value */
+	IOT_COOKIE_COPY = 16,	  /* 8 bits from here on: which copy of the library */
+	IOT_COOKIE_INDIRECT = 24, /* the variable's address stands where the distance leads */
+	IOT_COOKIE_NO_RETPROBE =
+		25,	       /* entry of a function without return probe: the points where it is left have probes */
+	IOT_COOKIE_LEAVE = 26, /* a return instruction of such a function, or one shortly before it */
+	IOT_COOKIE_JUMP = 27,  /* a jump out of one: it may go on in another function */
+	IOT_COOKIE_FIELD = 28, /* no call: the library has a pointer to a structure that has an inner value */
 	IOT_COOKIE_DISTANCE = 29,
 	IOT_COOKIE_STORED_BITS = 11,
 	IOT_COOKIE_FIRST = 29, /* 16 bits from here on: bytes from the first argument to the field, or to a pointer */
 	IOT_COOKIE_THEN = 45,  /* 16 bits: bytes from where that pointer leads to the field */
 	IOT_COOKIE_LEADS = 61, /* it is a pointer */
 	IOT_COOKIE_BOTH = 62,  /* the second argument leads to another one */
+
+	/*
+	 * A function without return probe, entered and left where it has made its frame. Its variable is near. The bits are
+	 * those of others with IOT_COOKIE_FIELD and IOT_COOKIE_EDGE, which are looked at first.
+	 */
+	IOT_COOKIE_FRAMED = 62,
+	IOT_COOKIE_WORDS = 55, /* 7 bits: words from the stack pointer to the return address */
+	IOT_COOKIE_NEAR = 26,  /* bits of the distance */
 
 	/* An edge: an instruction of a function where ranges of its lines begin or end. */
 	IOT_COOKIE_EDGE = 63,

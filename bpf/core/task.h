@@ -17,7 +17,7 @@
 
 /* iot_frame.bits of a library call */
 enum iot_frame_bit {
-	IOT_FRAME_NO_RETPROBE = 0x01, /* its return instructions have probes: see IOT_COOKIE_NO_RETPROBE */
+	IOT_FRAME_NO_RETPROBE = 0x01, /* the points where it is left have probes: see IOT_COOKIE_NO_RETPROBE */
 	IOT_FRAME_JUMPED = 0x02,      /* of these: it has just been left by a jump, and nothing was seen since */
 	IOT_FRAME_PHASE = 0x04,
 	IOT_FRAME_BRIEF = 0x08, /* its probe may go while it is open */

@@ -5,6 +5,7 @@
 
 #define IOT_ONE_STACK  (8 << 20) /* two places further apart are on different stacks */
 #define IOT_DEAD_STEPS 512
+#define IOT_PROBES_GO  50000000 /* ns: probes of a demoted function are away, also after a look at its calls */
 
 /* Functions have been demoted or are paused: returns of their calls may never be seen. */
 u32 iot_demoting;
@@ -18,18 +19,28 @@ struct iot_dead {
 	u32 left; /* from `at` on; 0: no matter */
 };
 
+/* Are two places on different stacks? Unknown where the thread began on no known stack. Call iot_own_stack before. */
+static __always_inline bool iot_on_other_stack(struct iot_task *t, u64 sp, u64 other)
+{
+	return t && t->stack_low && (!iot_on_own_stack(t, sp) || !iot_on_own_stack(t, other));
+}
+
 /*
  * Is a function without return probe still open while the function `spec` is entered (or a system call made: no row) at
  * `sp`? Its return address must be where it was. At the same place another function is its tail call, if it has just
- * jumped. Far away is another stack (signals, coroutines), from which nothing follows.
+ * jumped. Far away is another stack (signals, coroutines), from which nothing follows. Without `t` nothing is known of
+ * stacks. Of a function that has lost its probes the end is not seen, and later calls of it have the same return address.
  */
-static __always_inline bool iot_still_open(struct iot_frame *f, u64 sp, u32 spec)
+static __always_inline bool iot_still_open(struct iot_task *t, struct iot_frame *f, u64 sp, u32 spec)
 {
+	struct iot_spec *s = iot_spec_of(f->spec);
 	u64 back = 0;
 
+	if (s && iot_is_gone(s) && bpf_ktime_get_ns() - f->start > IOT_PROBES_GO)
+		return false;
 	if ((f->sp < sp ? sp - f->sp : f->sp - sp) > IOT_ONE_STACK)
 		return true;
-	if (sp > f->sp)
+	if (sp > f->sp && !iot_on_other_stack(t, sp, f->sp))
 		return false;
 	if (sp == f->sp && spec < IOT_MAX_SPECS && (spec == f->spec || !(f->bits & IOT_FRAME_JUMPED)))
 		return false;
@@ -51,7 +62,7 @@ static long iot_dead_step(u64 i, struct iot_dead *x)
 	if (!f->sp)
 		return 1;
 	if (f->bits & IOT_FRAME_NO_RETPROBE) {
-		if (iot_still_open(f, x->sp, x->spec))
+		if (iot_still_open(x->t, f, x->sp, x->spec))
 			return 1;
 	} else if (at) {
 		bool dead = x->left && x->t->dead >> ((x->left - 1) & 63) & 1;
@@ -93,11 +104,15 @@ __noinline int iot_drop_dead(struct iot_task *t, u64 sp, u32 spec)
 __noinline int iot_lib_jumps(struct iot_task *t, u64 from, u64 sp)
 {
 	struct iot_jump x = {.t = t, .from = sp};
+	struct iot_frame *f;
+	bool plain;
 
 	if (!t || t->copies)
 		return 0;
 	x.at = iot_pending();
-	if (!x.at)
+	f = iot_frame_at(t, t->depth - 1);
+	plain = t->depth && f->bits & IOT_FRAME_NO_RETPROBE;
+	if (!x.at && !plain)
 		return 0;
 	iot_own_stack(t);
 	x.to = iot_jump_to(t, from);
@@ -107,7 +122,7 @@ __noinline int iot_lib_jumps(struct iot_task *t, u64 from, u64 sp)
 		x.from = t->stack_low;
 	x.left = iot_pending_count();
 	bpf_loop(IOT_RETURNS, iot_jump_step, &x, 0);
-	if (x.marked)
+	if (x.marked || (plain && iot_on_own_stack(t, f->sp)))
 		iot_drop_dead(t, x.to, IOT_MAX_SPECS);
 	return 0;
 }
@@ -127,7 +142,7 @@ static __always_inline void iot_drop_left(struct iot_task *t, u64 sp)
 			iot_drop_dead(t, sp, IOT_MAX_SPECS);
 		return;
 	}
-	if (!(f->bits & IOT_FRAME_NO_RETPROBE) || !iot_still_open(f, sp, IOT_MAX_SPECS))
+	if (!(f->bits & IOT_FRAME_NO_RETPROBE) || !iot_still_open(NULL, f, sp, IOT_MAX_SPECS))
 		iot_drop_dead(t, sp, IOT_MAX_SPECS);
 }
 

@@ -29,12 +29,25 @@ static __always_inline bool iot_wanted(struct iot_task *t, struct iot_spec *s, s
 	return !(outer && (outer->flags & IOT_S_INSIDE)) && iot_awaits(t, s, f);
 }
 
+/* Where the return address of the function stands that a probe is in: at its entry, or with its frame made. */
+static __always_inline u64 iot_entry_sp(struct pt_regs *ctx, u64 cookie)
+{
+	u64 sp = PT_REGS_SP(ctx);
+
+	if (iot_cookie_has(cookie, IOT_COOKIE_FRAMED))
+		sp += (cookie >> IOT_COOKIE_WORDS & 0x7f) * sizeof(u64);
+	return sp;
+}
+
 /* The value of the pointer variable that the cookie leads to from the breakpoint; 0: there is none. */
 static __always_inline u64 iot_global(struct pt_regs *ctx, u64 cookie)
 {
 	s64 distance = (s64)cookie >> IOT_COOKIE_DISTANCE;
-	u64 value = 0, at = PT_REGS_IP(ctx) + distance;
+	u64 value = 0, at;
 
+	if (iot_cookie_has(cookie, IOT_COOKIE_FRAMED))
+		distance &= (1ULL << IOT_COOKIE_NEAR) - 1;
+	at = PT_REGS_IP(ctx) + distance;
 	if (!distance)
 		return 0;
 	if (iot_cookie_has(cookie, IOT_COOKIE_INDIRECT) && bpf_probe_read_user(&at, sizeof(at), (void *)at))
@@ -89,7 +102,8 @@ __noinline int iot_lib_enters(struct iot_task *t, struct iot_spec *s, struct iot
 	if (s->flags & IOT_S_STREAM)
 		f->pos = iot_stream_of(t, s, f);
 	if (iot_cookie_has(cookie, IOT_COOKIE_NO_RETPROBE)) {
-		f->bits = IOT_FRAME_NO_RETPROBE;
+		f->bits =
+			IOT_FRAME_NO_RETPROBE; /* and not IOT_FRAME_BRIEF: there is no list of the kernel's that would have it */
 		bpf_probe_read_user(&f->back, sizeof(f->back), (void *)f->sp);
 	}
 	f->start = bpf_ktime_get_ns();
@@ -115,7 +129,7 @@ static __always_inline bool iot_entered_already(struct iot_task *t, struct pt_re
 	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
 	u64 ago;
 
-	if (!t->depth || f->sp != PT_REGS_SP(ctx) || f->spec != iot_cookie_row(cookie) ||
+	if (!t->depth || f->sp != iot_entry_sp(ctx, cookie) || f->spec != iot_cookie_row(cookie) ||
 	    f->copy != (u8)(cookie >> IOT_COOKIE_COPY))
 		return false;
 	ago = bpf_ktime_get_ns() - f->start;
@@ -141,7 +155,7 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	u32 spec = iot_cookie_row(cookie);
 	struct iot_spec *s;
 	struct iot_frame *f;
-	u64 site = 0;
+	u64 site = 0, sp = iot_entry_sp(ctx, cookie);
 
 	if (!t)
 		return 1;
@@ -161,13 +175,13 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	if (iot_exchanging && iot_entered_already(t, ctx, cookie))
 		return 1;
 	if (s->flags & IOT_S_JUMPS) {
-		iot_lib_jumps(t, PT_REGS_PARM1(ctx) + s->got.k, PT_REGS_SP(ctx));
+		iot_lib_jumps(t, PT_REGS_PARM1(ctx) + s->got.k, sp);
 		return 1;
 	}
-	iot_drop_dead(t, PT_REGS_SP(ctx), spec);
+	iot_drop_dead(t, sp, spec);
 	if (s->gives != IOT_INNER_NONE) {
 		if (iot_in_rounds(t))
-			bpf_probe_read_user(&site, sizeof(site), (void *)PT_REGS_SP(ctx));
+			bpf_probe_read_user(&site, sizeof(site), (void *)sp);
 		if (iot_inner_slot(t, iot_outer_depth(t), s->gives, site) == IOT_INNER_PER_CALL)
 			return 1;
 	}
@@ -176,7 +190,7 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 		if ((f->inside | f->layers) & 1 << s->layer && !(s->brief == IOT_BRIEF_SLOW && iot_is_dropped(f)))
 			return 1;
 	}
-	if (!iot_cookie_has(cookie, IOT_COOKIE_NO_RETPROBE) && !iot_may_return(t, PT_REGS_SP(ctx)) && !iot_several) {
+	if (!iot_cookie_has(cookie, IOT_COOKIE_NO_RETPROBE) && !iot_may_return(t, sp) && !iot_several) {
 		iot_lost(IOT_LOSS_OTHER_STACK, s->layer);
 		return 1;
 	}
@@ -185,7 +199,7 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 		return 1;
 	f->site[0] = site;
 	f->copy = cookie >> IOT_COOKIE_COPY;
-	f->sp = PT_REGS_SP(ctx);
+	f->sp = sp;
 	f->a[0] = PT_REGS_PARM1(ctx);
 	f->a[1] = PT_REGS_PARM2(ctx);
 	f->a[2] = PT_REGS_PARM3(ctx);
@@ -393,10 +407,10 @@ static __always_inline bool iot_at_exit_point(struct iot_task *t, u64 sp, u64 no
 	return x.found;
 }
 
-/* A return instruction. */
-static __always_inline void iot_lib_leave(struct pt_regs *ctx)
+/* A return instruction, or one before it. */
+static __always_inline void iot_lib_leave(struct pt_regs *ctx, u64 cookie)
 {
-	u64 now = bpf_ktime_get_ns(), sp = PT_REGS_SP(ctx);
+	u64 now = bpf_ktime_get_ns(), sp = iot_entry_sp(ctx, cookie);
 	struct iot_task *t = iot_self();
 
 	if (iot_at_exit_point(t, sp, now)) {

@@ -23,7 +23,7 @@ static __always_inline int iot_lib_hit(struct pt_regs *ctx, u64 cookie)
 	    !(iot_cookie_has(cookie, IOT_COOKIE_LEAVE) || iot_cookie_has(cookie, IOT_COOKIE_JUMP)))
 		unwanted = iot_lib_enter(ctx, cookie);
 	if (iot_cookie_has(cookie, IOT_COOKIE_LEAVE))
-		iot_lib_leave(ctx);
+		iot_lib_leave(ctx, cookie);
 	else if (iot_cookie_has(cookie, IOT_COOKIE_JUMP))
 		iot_lib_jump(ctx);
 	return unwanted;
@@ -46,7 +46,7 @@ int iot_uprobe_multi(struct pt_regs *ctx)
 	return 0;
 }
 
-/* Of a catalog without functions of the user's: fields of structures, longjmp and its kind. */
+/* Of a catalog without functions of the user's: fields of structures, longjmp and its kind, functions with a frame. */
 SEC("?uprobe.multi")
 int iot_uprobe_entry(struct pt_regs *ctx)
 {
@@ -56,6 +56,13 @@ int iot_uprobe_entry(struct pt_regs *ctx)
 
 	if (iot_cookie_has(cookie, IOT_COOKIE_FIELD)) {
 		iot_lib_field(ctx, cookie);
+		return 0;
+	}
+	if (iot_cookie_has(cookie, IOT_COOKIE_FRAMED)) {
+		if (iot_cookie_has(cookie, IOT_COOKIE_LEAVE))
+			iot_lib_leave(ctx, cookie);
+		else
+			iot_lib_enter(ctx, cookie);
 		return 0;
 	}
 	t = iot_self();

@@ -140,18 +140,21 @@ impl Function {
     }
 
     fn planned(probe: &PlannedProbe) -> Self {
+        let in_frame = probe.framed.as_ref().map(|framed| framed.exits.len());
+        let exits = probe.exit_points.as_ref().map(Vec::len).or(in_frame);
+        let (offset, class, text) = probe.breakpoint();
         Self {
-            offset: Some(probe.offset as i64),
-            instruction: Some(probe.text.clone()),
-            cost: Some(probe.class.name()),
-            returns: Some(match (&probe.field, &probe.exit_points) {
+            offset: Some(offset as i64),
+            instruction: Some(text.to_owned()),
+            cost: Some(class.name()),
+            returns: Some(match (&probe.field, exits) {
                 (Some(_), _) => "none",
                 (None, Some(_)) => "place",
                 (None, None) => "probe",
             }),
             places: match &probe.edges {
                 Some(edges) => Some(edges.len()),
-                None => probe.exit_points.as_ref().filter(|_| probe.field.is_none()).map(Vec::len),
+                None => exits.filter(|_| probe.field.is_none()),
             },
             reason: probe.slow_path.then(|| SLOW_PATH.to_owned()),
             ..Self::without(probe.layer.name(), probe.symbol.to_owned(), "attach", String::new())

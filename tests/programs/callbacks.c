@@ -116,7 +116,8 @@ static void on_first(void)
 
 static void on_second(void)
 {
-	check(fprintf(other, "on another stack\n") > 0);
+	check(fputs("on another stack\n", other) >= 0);
+	check(fprintf(other, "and another call\n") > 0);
 	check(!swapcontext(&second, &first));
 }
 

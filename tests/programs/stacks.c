@@ -8,6 +8,7 @@
  * nested: calls inside each other on the main thread's stack and on a thread's
  * context: a call is left by setcontext, ten times
  * handler: a call is left by siglongjmp from a signal handler on a stack of its own, ten times
+ * printed: calls of fprintf are left by siglongjmp, ten times, each before one that returns; two coroutines cross each other in one
  * builtin: a call is left in a way that no library knows of, and calls are made after it
  */
 #include <fcntl.h>
@@ -237,6 +238,50 @@ static __attribute__((noinline)) void out(void)
 		(void)!fread(&byte, 1, 1, file);
 }
 
+/* What a stream writes goes elsewhere: out of the call, or to the other coroutine and back. */
+static ssize_t jumps(void *to, const char *bytes, size_t size)
+{
+	(void)bytes;
+	if (!to)
+		siglongjmp(jump, 1);
+	yield_to(!current);
+	return (ssize_t)size;
+}
+
+static FILE *output(const void *to)
+{
+	FILE *file = fopencookie((void *)to, "w", (cookie_io_functions_t){.write = jumps});
+
+	check(file && !setvbuf(file, NULL, _IONBF, 0));
+	return file;
+}
+
+static void prints(void)
+{
+	check(fprintf(streams[current], "%d", current) == 1);
+}
+
+static void printed(void)
+{
+	FILE *left = output(NULL), *file = fopen("/dev/null", "w");
+
+	check(file != NULL);
+	for (volatile int i = 0; i < TIMES; i++) {
+		if (!sigsetjmp(jump, 1))
+			fprintf(left, "%d", i);
+		check(fprintf(file, "%d\n", i) == 2);
+	}
+	for (int i = 0; i < 2; i++) {
+		streams[i] = output(&back);
+		make(&fibers[i], i, prints);
+	}
+	/* the first one is in a call still when the second one calls, and ends before that */
+	current = 0;
+	check(!swapcontext(&back, &fibers[0]));
+	current = 1;
+	check(!swapcontext(&back, &fibers[1]));
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t id;
@@ -257,6 +302,8 @@ int main(int argc, char **argv)
 		check(!pthread_create(&id, NULL, is("nested") ? nested : in_a_thread, NULL) && !pthread_join(id, NULL));
 	} else if (is("context")) {
 		context();
+	} else if (is("printed")) {
+		printed();
 	} else if (is("builtin")) {
 		out();
 		nested(NULL);

@@ -32,6 +32,18 @@ fn breakpoints(probe: &PlannedProbe) -> BTreeMap<u64, u64> {
     points
 }
 
+/// Those of a probe that is set with many others, as the kernel is to set them: what would leave calls open comes last.
+fn points_of(probe: &PlannedProbe) -> Vec<(u64, u64)> {
+    let Some(framed) = &probe.framed else { return breakpoints(probe).into_iter().collect() };
+    let (entry, exit) = probe.cookies_in_frame(framed);
+    framed.exits.iter().map(|at| (*at, exit)).chain([(framed.offset, entry)]).collect()
+}
+
+/// Does the kernel probe its return, where it is set with many others?
+fn has_return_probe(probe: &PlannedProbe) -> bool {
+    probe.exit_points.is_none() && probe.framed.is_none()
+}
+
 /// Probes of a file in one process, or in [`ALL`] that map it.
 pub fn many(
     progs: &IotraceProgs<'_>,
@@ -50,7 +62,7 @@ pub fn many(
     };
     let text = |e: libbpf_rs::Error| format!("{e:#}");
     let points = |with_return: bool| -> Vec<(u64, u64)> {
-        probes.iter().filter(|p| p.exit_points.is_none() == with_return).flat_map(breakpoints).collect()
+        probes.iter().filter(|p| has_return_probe(p) == with_return).flat_map(points_of).collect()
     };
     let mut links = Vec::new();
     if tier == LibTier::Session {
@@ -72,7 +84,7 @@ pub fn many(
         return Ok(links);
     }
     // The return first: an entry without its return would leave its frame open.
-    let with_return = probes.iter().filter(|p| p.exit_points.is_none());
+    let with_return = probes.iter().filter(|p| has_return_probe(p));
     let returns: Vec<_> = with_return.map(|p| (p.offset, p.cookie())).collect();
     if !returns.is_empty() {
         let opts = opts(returns, true, false);

@@ -95,7 +95,7 @@ impl Engine {
     ) -> Self {
         let missing = Missing::new(&catalog);
         let mut planner = Planner::new(catalog);
-        planner.fields = tier != Ok(LibTier::Single);
+        planner.many = tier != Ok(LibTier::Single);
         let planner = Arc::new(planner);
         Self {
             examiner: Examiner::new(Arc::clone(&planner), layers.clone()),

@@ -6,6 +6,7 @@ pub mod bounds;
 mod bounds_tests;
 pub mod elf;
 pub mod examine;
+pub mod framed;
 pub mod lines;
 pub mod members;
 pub mod outline;

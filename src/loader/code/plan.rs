@@ -11,8 +11,11 @@ use crate::catalog::{Catalog, Family, Library, Row, Src, Version};
 use crate::loader::code::accessor::Field;
 use crate::loader::code::bounds;
 use crate::loader::code::elf::{Binding, Elf};
+use crate::loader::code::framed::Framed;
 use crate::loader::code::members::Members;
-use crate::loader::code::plan::sites::{Code, No, cold_parts, exit_points, fields, messages, probe_site, unprobed};
+use crate::loader::code::plan::sites::{
+    Code, No, cold_parts, exit_points, fields, framed, messages, probe_site, unprobed,
+};
 use crate::loader::code::prologue::InsnClass;
 use crate::loader::code::returns::ExitPoint;
 use crate::rows::Coverage;
@@ -41,6 +44,8 @@ pub struct PlannedProbe {
     pub text: String,
     /// Where its end is seen, when it must not have a return probe.
     pub exit_points: Option<Vec<ExitPoint>>,
+    /// Where it is entered and left at less cost, where many probes are set at once.
+    pub framed: Option<FramedProbe>,
     /// It is no call: the field is read there.
     pub field: Option<FieldProbe>,
     /// Where the function puts what it reads.
@@ -83,6 +88,36 @@ impl FieldProbe {
     }
 }
 
+/// Breakpoints in a function that has made its frame, in the place of those at its entry and its return.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FramedProbe {
+    /// In the file, in bytes.
+    pub offset: u64,
+    /// The probed instruction.
+    pub text: String,
+    pub exits: Vec<u64>,
+    words: u8,
+    /// The variable as seen from there; 0: there is none.
+    distance: u64,
+}
+
+impl FramedProbe {
+    /// From the function's `start` in the file; `variable` as seen from `entry`. Nothing: that is too far away.
+    fn new(found: Framed, start: u64, entry: u64, variable: Option<Variable>) -> Option<Self> {
+        let at = |offset: u16| start.saturating_add(offset.into());
+        let offset = at(found.enter);
+        let distance = match variable {
+            Some(variable) => {
+                let distance = u64::try_from(variable.distance).ok()?.checked_sub(offset.checked_sub(entry)?)?;
+                (1..1 << C::IOT_COOKIE_NEAR.0).contains(&distance).then_some(distance)?
+            }
+            None => 0,
+        };
+        let exits = found.exits.into_iter().map(at).collect();
+        Some(Self { offset, text: found.text, exits, words: found.words, distance })
+    }
+}
+
 /// Where a variable of the probed file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variable {
@@ -105,12 +140,19 @@ impl PlannedProbe {
             class,
             text,
             exit_points: None,
+            framed: None,
             field: None,
             messages: None,
             slow_path: row.slow_path.is_some(),
             pauses: row.pauses,
             edges: None,
         }
+    }
+
+    /// Where it is entered in the file, at which cost, and the instruction there.
+    pub fn breakpoint(&self) -> (u64, InsnClass, &str) {
+        let plain = (self.offset, self.class, self.text.as_str());
+        self.framed.as_ref().map_or(plain, |framed| (framed.offset, InsnClass::Emulated, framed.text.as_str()))
     }
 
     /// What the kernel side reads with the probe: `enum iot_cookie` of `bpf/core/contract.h`.
@@ -123,6 +165,17 @@ impl PlannedProbe {
         variable as u64 | field | messages | u64::from(self.copy) << C::IOT_COOKIE_COPY.0 | u64::from(self.spec)
     }
 
+    /// The same at the entry where the frame is made, and where it is still.
+    pub fn cookies_in_frame(&self, framed: &FramedProbe) -> (u64, u64) {
+        let indirect = u64::from(self.variable.is_some_and(|v| v.indirect)) << C::IOT_COOKIE_INDIRECT.0;
+        let shared = 1 << C::IOT_COOKIE_FRAMED.0
+            | u64::from(framed.words) << C::IOT_COOKIE_WORDS.0
+            | u64::from(self.copy) << C::IOT_COOKIE_COPY.0
+            | u64::from(self.spec);
+        let entry = framed.distance << C::IOT_COOKIE_DISTANCE.0 | indirect | 1 << C::IOT_COOKIE_NO_RETPROBE.0;
+        (shared | entry, shared | 1 << C::IOT_COOKIE_LEAVE.0)
+    }
+
     /// The same at an edge of ranges.
     pub fn cookie_at(&self, edge: &RangeEdge) -> u64 {
         edge.bits | u64::from(self.copy) << C::IOT_COOKIE_COPY.0 | u64::from(edge.row)
@@ -130,6 +183,7 @@ impl PlannedProbe {
 
     /// The verdict once it was tried: how it was attached, or why the kernel refused.
     pub fn verdict(&self, target: &str, outcome: Result<&'static str, String>) -> Coverage {
+        let (offset, class, _) = self.breakpoint();
         let (tier, status, reason) = match outcome {
             Ok(tier) => (Some(tier), "attached", None),
             Err(why) => (None, "refused", Some(why)),
@@ -141,8 +195,8 @@ impl PlannedProbe {
             tier,
             status,
             reason,
-            offset: Some(self.offset as i64),
-            insn: Some(self.class.name()),
+            offset: Some(offset as i64),
+            insn: Some(class.name()),
         }
     }
 }
@@ -179,7 +233,9 @@ fn variable(row: &Row) -> Option<&'static str> {
 fn locate(elf: &Elf, name: &str, breakpoint: u64) -> Option<Variable> {
     let slot = elf.slots.get(name).map(|slot| (*slot, true));
     let (address, indirect) = slot.or_else(|| Some((elf.symbols.get(name)?.first()?.vaddr, false)))?;
-    Some(Variable { distance: address.wrapping_sub(breakpoint) as i64, indirect })
+    let distance = address.wrapping_sub(breakpoint);
+    // Data is behind code. Anything else would reach into other bits of the cookie.
+    (1..1 << 32).contains(&distance).then_some(Variable { distance: distance as i64, indirect })
 }
 
 /// Plans by a catalog.
@@ -189,8 +245,9 @@ pub struct Planner {
     /// Bytes of the longest of them.
     longest: usize,
     user: Names,
-    /// Fields of structures are read where that is cheap. It takes many probes.
-    pub fields: bool,
+    /// There may be many probes: fields of structures are read where that is cheap, and functions that make their frame
+    /// first are probed in that.
+    pub many: bool,
 }
 
 impl Planner {
@@ -214,7 +271,7 @@ impl Planner {
         let exact: HashSet<&str> = sentinels.chain(versions).chain(needed).chain([C_START]).collect();
         let longest = exact.iter().map(|name| name.len()).max().unwrap_or(0);
         let user = Names::new(catalog.user_rows().filter(|r| r.lines().is_none()).map(|r| r.symbol));
-        Self { catalog, exact, longest, user, fields: true }
+        Self { catalog, exact, longest, user, many: true }
     }
 
     pub fn catalog(&self) -> &Catalog {
@@ -273,7 +330,7 @@ impl Planner {
             if found.is_empty() {
                 settle("absent", "the file does not define it".into(), None);
             }
-            if let Some(probes) = self.fields.then(|| fields(spec, row, elf, bytes)).flatten() {
+            if let Some(probes) = self.many.then(|| fields(spec, row, elf, bytes)).flatten() {
                 plan.probes.extend(probes);
                 continue;
             }
@@ -290,8 +347,13 @@ impl Planner {
                     let breakpoint = symbol.vaddr.wrapping_add(probe.skip.into());
                     let messages = row.messages().map(|of| messages(of, symbol, elf, bytes, offset)).transpose()?;
                     let variable = variable(row).and_then(|name| locate(elf, name, breakpoint));
+                    let framed =
+                        (self.many && exit_points.is_none() && messages.is_none() && probe.class == InsnClass::Stepped)
+                            .then(|| framed(symbol, bytes, row))
+                            .flatten()
+                            .and_then(|(found, start)| FramedProbe::new(found, start, offset, variable));
                     let probe = PlannedProbe::at(spec, row, offset, (probe.class, probe.text));
-                    Ok(PlannedProbe { variable, exit_points, messages, ..probe })
+                    Ok(PlannedProbe { variable, exit_points, framed, messages, ..probe })
                 });
                 match planned {
                     Ok(probe) => plan.probes.push(probe),

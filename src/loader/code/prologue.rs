@@ -7,8 +7,8 @@
 //! as they were: otherwise these are lost, or the return probe replaces something that is not the return address.
 
 use iced_x86::{
-    Code, Decoder, DecoderError, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess, OpKind,
-    Register,
+    Code, Decoder, DecoderError, DecoderOptions, FlowControl, Instruction, InstructionInfo, InstructionInfoFactory,
+    OpAccess, OpKind, Register,
 };
 
 /// What the probed instruction costs.
@@ -73,7 +73,7 @@ const NOPS: [&[u8]; 7] = [
 
 /// Which kernels emulate an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Emulation {
+pub(super) enum Emulation {
     /// All that matter here.
     Always,
     /// Those of 2025 and later (multi-byte nops).
@@ -130,7 +130,7 @@ fn walk(body: &[u8], arguments: u16) -> Option<Instruction> {
     newer
 }
 
-fn emulation(insn: &Instruction, body: &[u8]) -> Emulation {
+pub(super) fn emulation(insn: &Instruction, body: &[u8]) -> Emulation {
     let start = insn.ip() as usize;
     let bytes = &body[start..start + insn.len()];
     match bytes {
@@ -148,17 +148,22 @@ fn emulation(insn: &Instruction, body: &[u8]) -> Emulation {
 /// Whether the call looks the same behind an instruction as before it.
 fn may_pass(infos: &mut InstructionInfoFactory, insn: &Instruction, arguments: u16) -> bool {
     let info = infos.info(insn);
-    let kept = |register: Register| {
-        let argument = ARGUMENTS.iter().position(|r| *r == register);
-        register == Register::RSP || argument.is_some_and(|n| arguments & 1 << n != 0)
-    };
     insn.flow_control() == FlowControl::Next
-        && !info.used_registers().iter().any(|r| writes(r.access()) && kept(r.register().full_register()))
+        && keeps_registers(info, arguments)
         // What an argument points at, or the return address.
         && !info.used_memory().iter().any(|m| writes(m.access()))
 }
 
-fn writes(access: OpAccess) -> bool {
+/// Whether an instruction leaves the stack pointer and these arguments as they are.
+pub(super) fn keeps_registers(info: &InstructionInfo, arguments: u16) -> bool {
+    let kept = |register: Register| {
+        let argument = ARGUMENTS.iter().position(|r| *r == register);
+        register == Register::RSP || argument.is_some_and(|n| arguments & 1 << n != 0)
+    };
+    !info.used_registers().iter().any(|r| writes(r.access()) && kept(r.register().full_register()))
+}
+
+pub(super) fn writes(access: OpAccess) -> bool {
     matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
 
@@ -170,7 +175,7 @@ fn jumped_over(body: &[u8], end: u64) -> bool {
     end > 0 && decoder(body).iter().any(|insn| jumps(&insn))
 }
 
-fn text(insn: &Instruction) -> String {
+pub(super) fn text(insn: &Instruction) -> String {
     let mnemonic = format!("{:?}", insn.mnemonic()).to_lowercase();
     if insn.op_count() == 1 && insn.op0_kind() == OpKind::Register {
         return format!("{mnemonic} {:?}", insn.op0_register()).to_lowercase();

@@ -93,6 +93,15 @@ fn a_call_that_setcontext_leaves_is_over() {
 }
 
 #[test]
+fn calls_with_variable_arguments_may_be_left_and_cross_each_other() {
+    let data = run("printed").lossless();
+    // Ten were left, and of two coroutines the second one was in a call when that of the first returned.
+    assert_eq!(calls(&data, "fprintf"), (2 * 10 + 2, 10 + 1));
+    let printed: i64 = data.calls("fprintf").filter(|s| !unfinished(s)).map(|s| s.bytes.unwrap()).sum();
+    assert_eq!(printed, 10 * 2 + 1);
+}
+
+#[test]
 fn a_call_that_is_left_in_an_unknown_way_keeps_others_from_being_recorded_and_that_is_counted() {
     let data = run("builtin");
     let (reads, left) = calls(&data, "fread");

@@ -11,14 +11,15 @@ use tempfile::TempDir;
 
 const LINES: usize = 3000;
 
-/// A program that is given a directory and a number of lines, traced. Its system calls are those that strace sees.
+/// A program that is given a directory and a number of lines, traced with each of its calls. Its system calls are those
+/// that strace sees.
 fn run(name: &str) -> (TempDir, PathBuf, String, Data) {
     let work = live::scratch();
     let dir = work.path().join("first");
     fs::create_dir(&dir).unwrap();
     let program = programs::build(name);
     let command = |dir: &Path| vec![program.clone(), dir.to_owned(), LINES.to_string().into()];
-    let traced = live::trace(work.path(), &[], &command(&dir));
+    let traced = live::trace(work.path(), &["--max-overhead", "none"], &command(&dir));
     let data = traced.data().lossless();
     ways::as_strace_sees(&data, work.path(), &dir, command);
     (work, dir, traced.report, data)

@@ -1,7 +1,7 @@
 //! Which probes of the catalog the kernel has to step, at ten times the cost of others, and why they cannot be elsewhere.
 
 use crate::common::{live, sql};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -60,6 +60,20 @@ const ARGUMENTS_MOVE: [&str; 41] = [
     "setlinebuf",
 ];
 
+/// Functions with variable arguments: they are entered and left where they have made their frame.
+const VARIADIC: [&str; 10] = [
+    "printf",
+    "fprintf",
+    "dprintf",
+    "scanf",
+    "fscanf",
+    "__printf_chk",
+    "__fprintf_chk",
+    "__dprintf_chk",
+    "__isoc99_scanf",
+    "__isoc99_fscanf",
+];
+
 fn libraries() -> Vec<PathBuf> {
     let environment = sql::python().parent().unwrap().parent().unwrap().to_owned();
     let mut all: Vec<PathBuf> = DEBIAN.iter().map(|name| Path::new("/usr/lib/x86_64-linux-gnu").join(name)).collect();
@@ -89,6 +103,13 @@ fn a_probe_is_stepped_only_where_no_instruction_of_the_function_can_be_emulated(
         let unknown: Vec<_> =
             names(&mut elsewhere.clone()).into_iter().filter(|f| !ARGUMENTS_MOVE.contains(&f.as_str())).collect();
         assert_eq!(unknown, [""; 0], "{}", path.display());
+        if path.ends_with("libc.so.6") {
+            let of = |name: &str| functions.iter().find(|f| f["symbol"] == name).unwrap();
+            for name in VARIADIC.map(of) {
+                let probe = ["instruction", "cost", "returns", "places"].map(|field| name[field].clone());
+                assert_eq!(probe, [json!("je"), json!("emulated"), json!("place"), json!(1)], "{name}");
+            }
+        }
         if path.to_str().unwrap().contains("libhdf5") {
             let few = names(&mut stepped.clone());
             let rare = ["H5close", "H5Pset_fapl_hdfs"];

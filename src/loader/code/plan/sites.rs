@@ -8,6 +8,7 @@ use crate::catalog::{FieldAt, Row};
 use crate::loader::code::accessor::{self, Callee};
 use crate::loader::code::bounds;
 use crate::loader::code::elf::{self, Elf, Symbol, Target};
+use crate::loader::code::framed::{self, Framed};
 use crate::loader::code::members::Members;
 use crate::loader::code::plan::{FieldProbe, PlannedProbe};
 use crate::loader::code::prologue::{self, InsnClass};
@@ -156,6 +157,14 @@ pub(super) fn cold_parts(elf: &Elf) -> HashMap<&str, Vec<&Symbol>> {
         }
     }
     parts
+}
+
+/// Where a function can be probed in its frame, and where it starts in the file.
+pub(super) fn framed(symbol: &Symbol, bytes: &[u8], row: &Row) -> Option<(Framed, u64)> {
+    let Target::Code(start) = symbol.target else { return None };
+    let from = usize::try_from(start).ok()?;
+    let body = bytes.get(from..from.checked_add(usize::try_from(symbol.size).ok()?)?)?;
+    Some((framed::find(body, row.arguments())?, start))
 }
 
 /// Where a function that exceptions may pass through is left.
