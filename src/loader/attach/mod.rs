@@ -332,6 +332,14 @@ impl Engine {
         }
     }
 
+    /// Where a target may switch stacks, waits for the links of other processes that are taken away: as long as there is one
+    /// the kernel sets return probes that our program refuses.
+    pub fn wait_for_vetoes(&mut self) {
+        if self.switches {
+            self.wait_until_gone();
+        }
+    }
+
     /// Gives back what only the look into files needs.
     pub fn rest(&mut self) {
         self.examiner.rest();

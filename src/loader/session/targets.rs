@@ -156,6 +156,7 @@ impl Session<'_> {
         // It may be known by now that stacks are switched.
         self.set_several(process);
         self.share();
+        self.engine.wait_for_vetoes();
         self.attaching += begun.elapsed();
         self.settles = Some(Instant::now() + SETTLE);
         done

@@ -46,6 +46,20 @@ fn calls_of_coroutines_that_return_in_another_order_end_no_program() {
     }
 }
 
+/// Each process has probes of its own until it is known that one switches stacks.
+#[test]
+fn coroutines_beside_other_processes_end_no_program() {
+    let program = programs::build("switched");
+    let script = "for i in 1 2 3; do ls / > ls; \"$0\" || exit; \"$0\" below || exit; done; echo all";
+    for _ in 0..4 {
+        let work = live::scratch();
+        let script = format!("cd {}; {script}", work.path().display());
+        let command = ["sh".as_ref(), "-c".as_ref(), script.as_ref(), program.as_os_str()];
+        let traced = live::trace(work.path(), &[], &command);
+        assert!(traced.stdout.contains("done\nall\n"), "{:?} {}", traced.code, traced.stdout);
+    }
+}
+
 #[test]
 fn phases_of_fibers_that_take_turns_end_no_program() {
     for how in ["fibers", "fibers_up", "thread"] {

@@ -71,7 +71,10 @@ fn slow_calls_have_the_stack_that_they_were_made_from() {
     // A call and the one in it have the same.
     let ids = |calls: &[&Span]| calls.iter().map(|s| s.stack_id).collect::<Vec<_>>();
     assert_eq!(ids(&fopens), ids(&openats));
-    let slow = |s: &&Span| s.dur_ns >= LIMIT && matches!(s.layer, Layer::Syscall | Layer::Stdio);
+    // Calls are looked for from half of the limit on; on a busy machine with many threads less often than calls get slow.
+    let period: i64 = data.meta["stacks_period_ns"].parse().unwrap();
+    let surely = LIMIT.max(LIMIT / 2 + period);
+    let slow = |s: &&Span| s.dur_ns >= surely && matches!(s.layer, Layer::Syscall | Layer::Stdio);
     let all: Vec<&Span> = data.spans.iter().filter(slow).collect();
     assert!(data.spans.iter().all(|s| s.stack_id.is_none() || s.dur_ns >= LIMIT));
     assert_eq!(all.iter().filter(|s| s.stack_id.is_none()).map(|s| s.op).collect::<Vec<_>>(), Vec::<&str>::new());
