@@ -309,13 +309,12 @@ enum iot_brief_state {
  * that leads to the filters and the layout of a dataset; with IOT_COOKIE_FIELD where the field is.
  */
 enum iot_cookie {
-	IOT_COOKIE_COPY = 16,	  /* 8 bits from here on: which copy of the library */
-	IOT_COOKIE_INDIRECT = 24, /* the variable's address stands where the distance leads */
-	IOT_COOKIE_NO_RETPROBE =
-		25,	       /* entry of a function without return probe: the points where it is left have probes */
-	IOT_COOKIE_LEAVE = 26, /* a return instruction of such a function, or one shortly before it */
-	IOT_COOKIE_JUMP = 27,  /* a jump out of one: it may go on in another function */
-	IOT_COOKIE_FIELD = 28, /* no call: the library has a pointer to a structure that has an inner value */
+	IOT_COOKIE_COPY = 16,	     /* 8 bits from here on: which copy of the library */
+	IOT_COOKIE_INDIRECT = 24,    /* the variable's address stands where the distance leads */
+	IOT_COOKIE_NO_RETPROBE = 25, /* entry of a function without return probe: where it is left there are probes */
+	IOT_COOKIE_LEAVE = 26,	     /* a return instruction of such a function, or one shortly before it */
+	IOT_COOKIE_JUMP = 27,	     /* a jump out of one: it may go on in another function */
+	IOT_COOKIE_FIELD = 28,	     /* no call: the library has a pointer to a structure that has an inner value */
 	IOT_COOKIE_DISTANCE = 29,
 	IOT_COOKIE_STORED_BITS = 11,
 	IOT_COOKIE_FIRST = 29, /* 16 bits from here on: bytes from the first argument to the field, or to a pointer */

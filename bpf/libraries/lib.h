@@ -102,8 +102,8 @@ __noinline int iot_lib_enters(struct iot_task *t, struct iot_spec *s, struct iot
 	if (s->flags & IOT_S_STREAM)
 		f->pos = iot_stream_of(t, s, f);
 	if (iot_cookie_has(cookie, IOT_COOKIE_NO_RETPROBE)) {
-		f->bits =
-			IOT_FRAME_NO_RETPROBE; /* and not IOT_FRAME_BRIEF: there is no list of the kernel's that would have it */
+		/* and not IOT_FRAME_BRIEF: the kernel has no list with it */
+		f->bits = IOT_FRAME_NO_RETPROBE;
 		bpf_probe_read_user(&f->back, sizeof(f->back), (void *)f->sp);
 	}
 	f->start = bpf_ktime_get_ns();

@@ -347,11 +347,12 @@ impl Planner {
                     let breakpoint = symbol.vaddr.wrapping_add(probe.skip.into());
                     let messages = row.messages().map(|of| messages(of, symbol, elf, bytes, offset)).transpose()?;
                     let variable = variable(row).and_then(|name| locate(elf, name, breakpoint));
-                    let framed =
-                        (self.many && exit_points.is_none() && messages.is_none() && probe.class == InsnClass::Stepped)
-                            .then(|| framed(symbol, bytes, row))
-                            .flatten()
-                            .and_then(|(found, start)| FramedProbe::new(found, start, offset, variable));
+                    // Ranges of lines may begin and end at the same places of a function of the user's.
+                    let in_frame = self.many && !users && messages.is_none() && probe.class == InsnClass::Stepped;
+                    let framed = (in_frame && exit_points.is_none())
+                        .then(|| framed(symbol, bytes, row))
+                        .flatten()
+                        .and_then(|(found, start)| FramedProbe::new(found, start, offset, variable));
                     let probe = PlannedProbe::at(spec, row, offset, (probe.class, probe.text));
                     Ok(PlannedProbe { variable, exit_points, framed, messages, ..probe })
                 });
