@@ -251,3 +251,24 @@ fn writes_of_parts_of_pages_that_only_wait_save_no_more_than_that() {
     let found = Made::of((0..100).map(write)).find_one("partial-page-overwrite", 1000).unwrap();
     assert!(found.gain_low_s.unwrap() <= found.gain_high_s.unwrap(), "{found:?}");
 }
+
+/// 4 KiB in the order of the file, 100 us each; a part of them asleep for a device, the rest on the CPU.
+#[test]
+fn reads_without_read_ahead_are_found_on_devices_that_answer_fast() {
+    let made = |asleep_us: i64, ahead: i64| {
+        let read = move |n: u32| {
+            let read = call(1, n, ("read", Kind::Read), i64::from(n), 1);
+            let (page, took) = (Some(4096), MS / 10);
+            let asleep = Some(asleep_us * 1000);
+            let span = Span { dur_ns: took, self_ns: took, bytes: page, req_bytes: page, ..read };
+            let span = Span { offset: Some(i64::from(n) * 4096), miss_bytes: page, ahead_bytes: Some(ahead), ..span };
+            Span { cpu_ns: asleep.map(|ns| took - ns), device_ns: asleep, ..span }
+        };
+        Made::of((0..10_000).map(read)).find_one("readahead-small", 10_000)
+    };
+    let found = made(35, 0).unwrap();
+    assert!((found.seconds.unwrap() - 1.0).abs() < 1e-6, "{found:?}");
+    assert!((found.gain_low_s.unwrap() - 0.175).abs() < 1e-6 && found.gain_high_s.unwrap() > 0.8, "{found:?}");
+    assert_eq!(made(10, 0), None, "the CPU takes the time");
+    assert_eq!(made(35, 131_072), None, "the kernel reads ahead");
+}
