@@ -267,10 +267,11 @@ fn throttle_time_matches_the_kernel_s_own_trace() {
     let device = Device::new(work.path());
     let number = fs::read_to_string(format!("/sys/block/{}/dev", device.name.rsplit('/').next().unwrap())).unwrap();
     let limits = Path::new("/sys/class/bdi").join(number.trim());
-    // Little of this device may be dirty. Before Linux 6.2 that cannot be set for one device, and no writer has to wait.
+    // Two of the writes may be dirty at a time: with more of them the device, a file in memory, keeps up with a writer that gets
+    // few of the CPUs. Before Linux 6.2 that cannot be set for one device, and no writer has to wait.
     let limited = fs::write(limits.join("strict_limit"), "1").is_ok();
     if limited {
-        fs::write(limits.join("max_bytes"), "1048576").unwrap();
+        fs::write(limits.join("max_bytes"), "131072").unwrap();
     }
     let pauses = Pauses::of(number.trim());
     let file = device.mount.join("data");
