@@ -1321,7 +1321,7 @@ WITH recorded AS (
       s.kind = 'sync') AS syncs,
     COUNT(*) FILTER(WHERE
       s.errno <> 0) AS errors,
-    PERCENTILE_DISC(0.99) WITHIN GROUP (ORDER BY s.net_ns) AS p99_ns
+    CAST(PERCENTILE_DISC(0.99) WITHIN GROUP (ORDER BY CAST(s.net_ns AS FLOAT)) AS BIGINT) AS p99_ns
   FROM spans AS s
   WHERE
     s.layer_top AND NOT s.file_id IS NULL

@@ -84,7 +84,7 @@ def spark(statement, layers):
     statement = TREE.sub("", statement)
     tree = sqlglot.parse_one(statement, read="duckdb").transform(replaced).transform(counted)
     text = tree.sql("spark", pretty=True, comments=False)
-    text = re.sub(r"PERCENTILE_DISC\((\S+), ([\d.]+)\)", r"PERCENTILE_DISC(\2) WITHIN GROUP (ORDER BY \1)", text)
+    text = re.sub(r"PERCENTILE_DISC\((.+?), ([\d.]+)\)", r"PERCENTILE_DISC(\2) WITHIN GROUP (ORDER BY \1)", text)
     text = re.sub(r"LAYER_RANK\(([\w.]+)\)", rf"ARRAY_POSITION(ARRAY({layers}), \1)", text)
     text = text.replace("REGEXP_REPLACE(filename, '[^/]*$', '')", DIRECTORY)
     if table_of_call:
