@@ -10,7 +10,7 @@ use crate::{Tree, shell};
 const REQUIREMENTS: &str = "tests/requirements.txt";
 /// Installs them in a third of the CPU time that pip takes.
 const UV: &str = "uv==0.13.9";
-/// The index has its source only, some 470 MB: to compress the wheel, which is unpacked at once, takes two thirds of the time.
+/// `PyPI` has its source only, some 470 MB: to compress the wheel, which is unpacked at once, takes two thirds of the time.
 const PYSPARK: &str = "--config-settings-package=pyspark:--build-option=--compression=stored";
 
 /// Makes the environment, anew when `tests/requirements.txt` changed.
