@@ -261,18 +261,33 @@ impl Drop for Pauses {
     }
 }
 
+/// How much of a device may be dirty: a directory, Documentation/ABI/testing/sysfs-class-bdi.
+struct Limits(PathBuf);
+
+impl Limits {
+    fn set(&self, name: &str, value: &str) -> bool {
+        fs::write(self.0.join(name), value).is_ok()
+    }
+}
+
+impl Drop for Limits {
+    /// A loop device keeps them for the next file.
+    fn drop(&mut self) {
+        self.set("max_ratio", "100");
+        self.set("strict_limit", "0");
+    }
+}
+
 #[test]
 fn throttle_time_matches_the_kernel_s_own_trace() {
     let work = live::scratch();
     let device = Device::new(work.path());
     let number = fs::read_to_string(format!("/sys/block/{}/dev", device.name.rsplit('/').next().unwrap())).unwrap();
-    let limits = Path::new("/sys/class/bdi").join(number.trim());
+    let limits = Limits(Path::new("/sys/class/bdi").join(number.trim()));
     // Two of the writes may be dirty at a time: with more of them the device, a file in memory, keeps up with a writer that gets
     // few of the CPUs. Before Linux 6.2 that cannot be set for one device, and no writer has to wait.
-    let limited = fs::write(limits.join("strict_limit"), "1").is_ok();
-    if limited {
-        fs::write(limits.join("max_bytes"), "131072").unwrap();
-    }
+    let limited = limits.set("strict_limit", "1");
+    assert!(!limited || limits.set("max_bytes", "131072"));
     let pauses = Pauses::of(number.trim());
     let file = device.mount.join("data");
     let command = ["dd", "if=/dev/zero", &format!("of={}", file.display()), "bs=64k", "count=256"];
