@@ -20,11 +20,12 @@ fn set(seconds: i64) {
     clock_settime(ClockId::CLOCK_REALTIME, TimeSpec::new(now.tv_sec() + seconds, now.tv_nsec())).unwrap();
 }
 
-/// Traces the command, and sets the clock back and forth meanwhile.
-fn trace(work: &Path, options: &[&str]) {
+/// Traces the command, into so many datasets at least, and sets the clock back and forth meanwhile.
+fn trace(work: &Path, options: &[&str], datasets: usize) {
     let lines = || fs::metadata(work.join("lines")).map_or(0, |m| m.len()) / 5;
     let mut tracer = live::tracer();
-    tracer.args(["--layers", "syscall"]).args(options).arg("-o").arg(work.join("run.iotrace"));
+    let output = work.join("run.iotrace");
+    tracer.args(["--layers", "syscall"]).args(options).arg("-o").arg(&output);
     tracer.args(["--", "sh", "-c", COMMAND]).arg(work).stdout(Stdio::null());
     let mut guard = Running::spawn(&mut tracer);
     live::until("the command", || work.join("begun").exists());
@@ -33,6 +34,7 @@ fn trace(work: &Path, options: &[&str]) {
         live::until("lines", || lines() > before + 5);
         set(seconds);
     }
+    live::until("datasets", || datasets == 1 || live::datasets(&output).len() >= datasets);
     fs::write(work.join("over"), "").unwrap();
     assert!(guard.wait().success());
 }
@@ -55,7 +57,7 @@ fn in_order(all: &[Span]) {
 fn a_clock_that_is_set_changes_no_times() {
     assert!(std::env::var_os("IOTRACE_TEST_CLOCK").is_some(), "this machine's clock is not to be set");
     let work = live::scratch();
-    trace(work.path(), &[]);
+    trace(work.path(), &[], 1);
     let data = Data::read(&work.path().join("run.iotrace")).lossless();
     let all = writes(&data, work.path());
     in_order(&all);
@@ -69,10 +71,10 @@ fn a_clock_that_is_set_changes_no_times() {
 fn datasets_follow_each_other_when_the_clock_is_set() {
     assert!(std::env::var_os("IOTRACE_TEST_CLOCK").is_some(), "this machine's clock is not to be set");
     let work = live::scratch();
-    trace(work.path(), &["--rotate-time", "1s"]);
+    trace(work.path(), &["--rotate-time", "1s"], 4);
     let mut datasets: Vec<Data> =
         live::datasets(&work.path().join("run.iotrace")).iter().map(|dir| Data::read(dir).lossless()).collect();
-    assert!(datasets.len() > 3, "{}", datasets.len());
+    assert!(datasets.len() >= 4, "{}", datasets.len());
     // Their names are by the wall clock; when they really began is on the other one.
     datasets.sort_by_key(|data| data.meta["t0_ns"].parse::<i64>().unwrap());
     let all: Vec<Span> = datasets.iter().flat_map(|data| writes(data, work.path())).collect();
